@@ -1,0 +1,40 @@
+# Two targets do everything from a bare checkout with python3 and make: `make demo`, `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test evidence benchmarks lint format clean
+
+demo: $(STAMP)
+	$(BIN)/noisewise demo
+
+test: $(STAMP) lint
+	$(BIN)/pytest -m "not evidence" -n 2 --dist loadgroup
+
+# Heavier evidence: same code, more trials. The figures are in docs/evidence.md.
+evidence: $(STAMP)
+	$(BIN)/pytest -m evidence -v -s
+
+benchmarks: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# uv resolves and installs in seconds what takes pip minutes; it lives in the environment only.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache

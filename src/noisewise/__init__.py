@@ -1,0 +1,65 @@
+"""noisewise: differentially private releases, and inference that is honest about their noise.
+
+The owner's half is ``noisewise.release``; the file between the halves is ``noisewise.Release``.
+Names are loaded on first use, so that either half works where the other's libraries are absent.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from noisewise.artifact.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from noisewise import datasets, release
+    from noisewise.artifact import (
+        ArgumentError,
+        Bounds,
+        BudgetError,
+        DataError,
+        NoisewiseError,
+        Release,
+        ReleaseError,
+        SourceError,
+    )
+
+
+_ROOMS = ("release", "datasets")
+_ARTIFACT = (
+    "ArgumentError",
+    "Bounds",
+    "BudgetError",
+    "DataError",
+    "NoisewiseError",
+    "Release",
+    "ReleaseError",
+    "SourceError",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"noisewise.{name}")
+    if name in _ARTIFACT:
+        return getattr(importlib.import_module("noisewise.artifact"), name)
+    raise AttributeError(f"module 'noisewise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*_ROOMS, *_ARTIFACT, "__version__"])
+
+
+__all__ = [
+    "ArgumentError",
+    "Bounds",
+    "BudgetError",
+    "DataError",
+    "NoisewiseError",
+    "Release",
+    "ReleaseError",
+    "SourceError",
+    "__version__",
+    "datasets",
+    "release",
+]

@@ -1,0 +1,38 @@
+"""Public bounds of a column and the affine map they define: user's units ↔ the box [-1, 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from noisewise.artifact import check
+from noisewise.artifact.errors import ReleaseError
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A closed interval that was public before anyone looked at the data (errata E1)."""
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", check.real(self.lower, "bounds: lower"))
+        object.__setattr__(self, "upper", check.real(self.upper, "bounds: upper"))
+        if not self.lower < self.upper:
+            raise ReleaseError(
+                f"bounds: lower must be below upper, not ({self.lower!r}, {self.upper!r})"
+            )
+        if not 1e-290 < self.half_width < 1e290:
+            raise ReleaseError(
+                f"bounds: the width must be between 1e-290 and 1e290, not {self.half_width * 2!r}"
+            )
+
+    @property
+    def centre(self) -> float:
+        """The point that maps to 0 in the box."""
+        return self.lower / 2 + self.upper / 2
+
+    @property
+    def half_width(self) -> float:
+        """The length in user's units that one unit of the box stands for."""
+        return self.upper / 2 - self.lower / 2

@@ -1,0 +1,79 @@
+"""Small checks shared by every type on the wire: each says what, where, and what is accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from noisewise.artifact.errors import ReleaseError
+
+Level = str | int
+"""A public category: a piece of text or a whole number."""
+
+MAX_INT = 2**63 - 1
+MAX_TEXT = 4096
+
+
+def integer(value: object, where: str, low: int = -MAX_INT, high: int = MAX_INT) -> int:
+    """A true integer (not a bool, not a float) within [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ReleaseError(f"{where} must be a whole number in [{low}, {high}]")
+    return value
+
+
+def real(value: object, where: str) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ReleaseError(f"{where} must be a number")
+    if isinstance(value, int) and abs(value) > MAX_INT:
+        raise ReleaseError(f"{where} is too large")
+    if not math.isfinite(value):
+        raise ReleaseError(f"{where} must be finite")
+    return float(value)
+
+
+def positive(value: object, where: str) -> float:
+    """A finite number above zero."""
+    number = real(value, where)
+    if number <= 0:
+        raise ReleaseError(f"{where} must be above zero, not {number!r}")
+    return number
+
+
+def text(value: object, where: str) -> str:
+    """A non-empty string of printable characters and sensible length."""
+    if not isinstance(value, str) or not value or len(value) > MAX_TEXT:
+        raise ReleaseError(f"{where} must be a non-empty text of at most {MAX_TEXT} characters")
+    # Lone surrogates cannot be written as UTF-8, so they could never be saved again.
+    if any(0xD800 <= ord(c) <= 0xDFFF or ord(c) < 32 for c in value):
+        raise ReleaseError(f"{where} must be printable text")
+    return value
+
+
+def one_of(value: object, allowed: Sequence[str], where: str) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ReleaseError(f"{where} must be one of {', '.join(allowed)}")
+    return value
+
+
+def level(value: object, where: str) -> Level:
+    """A public category or group key."""
+    return text(value, where) if isinstance(value, str) else integer(value, where)
+
+
+def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
+    """A non-empty list of distinct levels, all text or all whole numbers."""
+    checked = tuple(level(v, f"{where}[{i}]") for i, v in enumerate(values))
+    if not checked:
+        raise ReleaseError(f"{where} must not be empty")
+    if len({type(v) for v in checked}) > 1:
+        raise ReleaseError(f"{where} must be all text or all whole numbers")
+    distinct(checked, where)
+    return checked
+
+
+def distinct(values: Sequence[object], where: str) -> None:
+    """No repeats."""
+    if len(set(values)) != len(values):
+        raise ReleaseError(f"{where} must not repeat an entry")

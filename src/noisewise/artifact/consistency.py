@@ -1,0 +1,147 @@
+"""Checks across the fields of a Release: content that contradicts itself is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from noisewise.artifact import check
+from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.statistics import Clamped, Gram, Monomials, PowerSums, Tables
+
+if TYPE_CHECKING:
+    from noisewise.artifact.release import Block, Release
+
+
+def check_release(release: Release) -> None:
+    """Raise ReleaseError at the first contradiction."""
+    from noisewise.artifact.release import FAMILIES
+
+    check.one_of(release.family, FAMILIES, "family")
+    if not release.blocks:
+        raise ReleaseError("blocks: a release holds at least one statistic")
+    check.distinct([b.statistic.kind for b in release.blocks], "blocks: kinds")
+    check.text(release.software, "software")
+    _check_words(release)
+    _check_shapes(release)
+    _check_population(release)
+    _check_bounds(release)
+    _check_cost(release)
+
+
+def _check_words(release: Release) -> None:
+    for key, value in release.model.items():
+        check.text(key, "model: key")
+        if isinstance(value, tuple):
+            for item in value:
+                check.text(item, f"model: {key}")
+        elif isinstance(value, str):
+            check.text(value, f"model: {key}")
+        else:
+            check.real(value, f"model: {key}")
+    used = _columns(release)
+    for column, fill in release.fill.items():
+        if column not in used:
+            raise ReleaseError(f"fill: {column!r} is not a column of this release")
+        if isinstance(fill, str):
+            check.text(fill, f"fill: {column}")
+        else:
+            check.real(fill, f"fill: {column}")
+    if release.created:
+        check.text(release.created, "created")
+
+
+def _columns(release: Release) -> set[str]:
+    return {c for b in release.blocks for c in b.statistic.columns}
+
+
+def _check_shapes(release: Release) -> None:
+    groups = 1 if release.groups is None else len(release.groups.keys)
+    for block in release.blocks:
+        if block.values.shape[1] != groups:
+            raise ReleaseError(
+                f"{block.statistic.kind}: values for {block.values.shape[1]} groups, "
+                f"but the release has {groups}"
+            )
+    if release.groups is not None and release.groups.column in _columns(release):
+        raise ReleaseError("groups: the group column must not be among the statistics' columns")
+
+
+def _check_population(release: Release) -> None:
+    """Public n has no noisy count beside it; secret n has one wherever sums need it (E2)."""
+    population, guarantee = release.population, release.guarantee
+    groups = 1 if release.groups is None else len(release.groups.keys)
+    public = population.policy == "public"
+    if public and len(population.sizes) != groups:
+        raise ReleaseError(f"population: {len(population.sizes)} sizes for {groups} groups")
+    if public and guarantee.neighbours == "add-remove":
+        raise ReleaseError("population: under add-remove neighbours n is secret, hence noisy")
+    if (release.groups is not None and public) != guarantee.within_groups:
+        raise ReleaseError("population: public group sizes go with a within-group guarantee")
+    if not public and release.groups is None and guarantee.neighbours == "replace-one":
+        raise ReleaseError("population: under replace-one neighbours n is public")
+    if population.total is not None and guarantee.neighbours == "add-remove":
+        raise ReleaseError("population: under add-remove neighbours the total is secret too")
+    for block in release.blocks:
+        statistic = block.statistic
+        if isinstance(statistic, Gram | PowerSums) and statistic.count == public:
+            raise ReleaseError(f"{statistic.kind}: a noisy count goes with a secret n only")
+
+
+def _check_bounds(release: Release) -> None:
+    need: set[str] = set()
+    for block in release.blocks:
+        statistic = block.statistic
+        if isinstance(statistic, Gram | Monomials | Clamped):
+            need |= set(statistic.columns)
+        elif isinstance(statistic, PowerSums):
+            need.add(statistic.column)
+            bounds = release.bounds.get(statistic.column)
+            if bounds is not None and (bounds.lower, bounds.upper) != (
+                statistic.lower,
+                statistic.upper,
+            ):
+                raise ReleaseError("power-sums: the interval differs from the column's bounds")
+        elif isinstance(statistic, Tables):
+            continue
+    if need != set(release.bounds):
+        raise ReleaseError("bounds: must be given for exactly the numeric columns released")
+    for selection in release.selections:
+        bounds = release.bounds.get(selection.column)
+        if bounds is None:
+            raise ReleaseError(f"selection: {selection.column!r} has no bounds in this release")
+        if not (selection.within.lower <= bounds.lower and bounds.upper <= selection.within.upper):
+            raise ReleaseError(f"selection: bounds of {selection.column!r} lie outside the search")
+
+
+def _check_cost(release: Release) -> None:
+    """The parts must not cost more than the whole claims, to the last bit."""
+    guarantee = release.guarantee
+    wanted = "laplace" if guarantee.rho is None else "gaussian"
+    for block in release.blocks:
+        if block.noise.mechanism != wanted:
+            raise ReleaseError(
+                f"{block.statistic.kind}: {block.noise.mechanism} noise under a "
+                f"{guarantee.accounting} guarantee"
+            )
+    spent = total_cost(release.blocks, [s.cost for s in release.selections])
+    claim = guarantee.epsilon if guarantee.rho is None else guarantee.rho
+    if spent > Fraction(claim):
+        raise ReleaseError(
+            f"guarantee: the parts cost {float(spent)!r}, more than the {claim!r} claimed"
+        )
+    if guarantee.rho is not None:
+        implied = zcdp_epsilon(guarantee.rho, guarantee.delta)
+        if guarantee.epsilon < implied * (1 - 1e-6):
+            raise ReleaseError(
+                f"guarantee: rho {guarantee.rho!r} and delta {guarantee.delta!r} imply epsilon "
+                f"{implied:.6g}, more than the {guarantee.epsilon!r} claimed"
+            )
+
+
+def total_cost(blocks: Sequence[Block], selections: Sequence[float]) -> Fraction:
+    """Sequential composition, in exact arithmetic."""
+    costs = [b.noise.cost for b in blocks] + list(selections)
+    return sum((Fraction(c) for c in costs), Fraction(0))

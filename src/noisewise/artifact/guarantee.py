@@ -1,0 +1,125 @@
+"""What is promised to the people in the data, and how much noise keeps the promise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from noisewise.artifact import check
+from noisewise.artifact.errors import ReleaseError
+
+Neighbours = Literal["replace-one", "add-remove"]
+Mechanism = Literal["laplace", "gaussian"]
+
+NEIGHBOURS = ("replace-one", "add-remove")
+MECHANISMS = ("laplace", "gaussian")
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The privacy guarantee of a whole release, all its parts composed.
+
+    Pure ε (``rho`` is None, ``delta`` 0), or ρ-zCDP, stated also as (ε, δ).
+    """
+
+    epsilon: float
+    neighbours: Neighbours
+    delta: float = 0.0
+    rho: float | None = None
+    within_groups: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check.positive(self.epsilon, "guarantee: epsilon"))
+        object.__setattr__(self, "delta", check.real(self.delta, "guarantee: delta"))
+        check.one_of(self.neighbours, NEIGHBOURS, "guarantee: neighbours")
+        if self.rho is None:
+            if self.delta != 0:
+                raise ReleaseError("guarantee: delta must be 0 where rho is absent (pure epsilon)")
+        else:
+            object.__setattr__(self, "rho", check.positive(self.rho, "guarantee: rho"))
+            if not 0 < self.delta < 1:
+                raise ReleaseError("guarantee: delta must be in (0, 1) where rho is given")
+        if self.within_groups and self.neighbours != "replace-one":
+            raise ReleaseError("guarantee: within_groups goes with replace-one neighbours only")
+
+    @property
+    def accounting(self) -> Literal["pure", "zcdp"]:
+        """The currency in which a ledger counts this release."""
+        return "pure" if self.rho is None else "zcdp"
+
+    @property
+    def relation(self) -> str:
+        """The neighbour relation as one word, for ledgers: unlike relations do not add up."""
+        return self.neighbours + ("-within-group" if self.within_groups else "")
+
+    def statement(self) -> str:
+        """The promise in words."""
+        change = {
+            "replace-one": "replacing any one person's record by any other",
+            "add-remove": "adding or removing any one person's record",
+            "replace-one-within-group": "replacing any one person's record by any other in the "
+            "same group (group sizes are public)",
+        }[self.relation]
+        if self.rho is None:
+            return (
+                f"{self.epsilon:g}-differential privacy: {change} changes the probability of any "
+                f"outcome by a factor of at most exp({self.epsilon:g})."
+            )
+        return (
+            f"{self.rho:g}-zCDP, which implies ({self.epsilon:g}, {self.delta:g})-differential "
+            f"privacy, under {change}."
+        )
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Independent noise on every component of one block, in the block's integer unit.
+
+    ``laplace``: discrete Laplace, P(k) ∝ exp(-|k|/scale). ``gaussian``: discrete Gaussian,
+    P(k) ∝ exp(-k²/(2 scale²)). ``sensitivity`` is the L1 (Laplace) or L2 (Gaussian) bound used,
+    ``cost`` the ε (Laplace) or ρ (Gaussian) this block spends.
+    """
+
+    mechanism: Mechanism
+    scale: float
+    sensitivity: float
+    cost: float
+
+    def __post_init__(self) -> None:
+        check.one_of(self.mechanism, MECHANISMS, "noise: mechanism")
+        for name in ("scale", "sensitivity", "cost"):
+            object.__setattr__(self, name, check.positive(getattr(self, name), f"noise: {name}"))
+        # What the mechanism must satisfy by theory: a file that claims less noise is refused.
+        needed = (
+            self.sensitivity / self.cost
+            if self.mechanism == "laplace"
+            else (self.sensitivity / (2 * self.cost) ** 0.5)
+        )
+        if self.scale < needed * (1 - 1e-9):
+            raise ReleaseError(
+                f"noise: scale {self.scale!r} is too small for sensitivity {self.sensitivity!r} "
+                f"at cost {self.cost!r}"
+            )
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The smallest ε for which ρ-zCDP is known to imply (ε, δ)-DP.
+
+    Canonne, Kamath and Steinke 2020, Prop. 12: the minimum over α > 1 of
+    ρα + log(1/(αδ))/(α-1) + log(1 - 1/α), unimodal in log(α-1). Used to check a claim; the release
+    side converts with OpenDP.
+    """
+
+    def epsilon_at(log_excess: float) -> float:
+        alpha = 1 + math.exp(log_excess)
+        return rho * alpha - math.log(alpha * delta) / (alpha - 1) + math.log1p(-1 / alpha)
+
+    low, high = -25.0, 25.0
+    for _ in range(200):
+        third = (high - low) / 3
+        if epsilon_at(low + third) < epsilon_at(high - third):
+            high -= third
+        else:
+            low += third
+    return max(0.0, epsilon_at((low + high) / 2))

@@ -1,0 +1,235 @@
+"""The wire: everything an analyst may know about a sensitive table, in one frozen value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from noisewise.artifact import check
+from noisewise.artifact.bounds import Bounds
+from noisewise.artifact.check import Level
+from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.guarantee import Guarantee, Noise
+from noisewise.artifact.statistics import MAX_ROWS, Statistic
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FAMILIES = (
+    "linear-regression",
+    "exponential-family",
+    "graphical-model",
+    "posterior-probability",
+    "posterior-quantile",
+)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Where the spend is written down: a ledger, its dataset, and the entry."""
+
+    ledger: str
+    dataset: str
+    entry: str
+
+    def __post_init__(self) -> None:
+        for name in ("ledger", "dataset", "entry"):
+            check.text(getattr(self, name), f"receipt: {name}")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A public list of groups; every one is released, empty or not."""
+
+    column: str
+    keys: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        check.text(self.column, "groups: column")
+        object.__setattr__(self, "keys", check.levels(self.keys, "groups: keys"))
+
+
+@dataclass(frozen=True)
+class Population:
+    """How many records there are, and whether that is public.
+
+    ``public``: exactly known (``sizes`` has one number, or one per group where group sizes are
+    public). ``noisy``: a secret, released with noise among the statistics; ``total`` is known where
+    only the distribution over groups is secret.
+    """
+
+    policy: Literal["public", "noisy"]
+    sizes: tuple[int, ...] = ()
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        check.one_of(self.policy, ("public", "noisy"), "population: policy")
+        for i, size in enumerate(self.sizes):
+            check.integer(size, f"population: sizes[{i}]", 0, MAX_ROWS)
+        if (self.policy == "public") != bool(self.sizes):
+            raise ReleaseError("population: sizes go with policy 'public', and only with it")
+        if self.total is not None:
+            check.integer(self.total, "population: total", 0, MAX_ROWS)
+            if self.policy == "public" and self.total != sum(self.sizes):
+                raise ReleaseError("population: total must be the sum of sizes")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Bounds that were chosen from the data by private quantiles, and paid for.
+
+    The candidates were the ``2 * half_candidates + 1`` evenly spaced points of ``within``.
+    """
+
+    column: str
+    within: Bounds
+    half_candidates: int
+    quantiles: tuple[float, float]
+    cost: float
+
+    def __post_init__(self) -> None:
+        check.text(self.column, "selection: column")
+        check.integer(self.half_candidates, "selection: half_candidates", 1, 2**15)
+        object.__setattr__(self, "cost", check.positive(self.cost, "selection: cost"))
+        low, high = (check.real(q, "selection: quantiles") for q in self.quantiles)
+        if not 0 <= low < high <= 1:
+            raise ReleaseError("selection: quantiles must satisfy 0 <= low < high <= 1")
+        object.__setattr__(self, "quantiles", (low, high))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One statistic, its noise, and the noisy integers: a row per component, a column per group."""
+
+    statistic: Statistic
+    noise: Noise
+    values: np.ndarray
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values)
+        if values.dtype != np.int64 or values.ndim != 2:
+            raise ReleaseError(f"{self.statistic.kind}: values must be a matrix of 64-bit integers")
+        if values.shape[0] != len(self.statistic.names) or values.shape[1] < 1:
+            raise ReleaseError(
+                f"{self.statistic.kind}: {len(self.statistic.names)} components were announced, "
+                f"{values.shape[0]} are there"
+            )
+        check.distinct(self.statistic.names, f"{self.statistic.kind}: component names")
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
+    @property
+    def scaled(self) -> np.ndarray:
+        """Values as numbers (box units, or natural units where no box is involved)."""
+        return np.asarray(self.values * np.array(self.statistic.units)[:, None])
+
+    @property
+    def noise_scales(self) -> np.ndarray:
+        """The noise scale of each component, in the units of ``scaled``."""
+        return np.asarray(self.noise.scale * np.array(self.statistic.units))
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """One small public file. Build it with ``nw.release``, read it with ``Release.load``.
+
+    ``model`` holds the few words a family needs ("x", "y", the distribution); everything about
+    privacy and noise has a field of its own.
+    """
+
+    family: str
+    model: Mapping[str, str | int | float | tuple[str, ...]]
+    guarantee: Guarantee
+    population: Population
+    blocks: tuple[Block, ...]
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    groups: Groups | None = None
+    fill: Mapping[str, float | Level] = field(default_factory=dict)
+    selections: tuple[Selection, ...] = ()
+    receipt: Receipt | None = None
+    software: str = "noisewise"
+    created: str = ""
+
+    def __post_init__(self) -> None:
+        from noisewise.artifact.consistency import check_release
+
+        object.__setattr__(self, "bounds", dict(self.bounds))
+        object.__setattr__(self, "fill", dict(self.fill))
+        object.__setattr__(self, "model", dict(self.model))
+        check_release(self)
+
+    # -- content ---------------------------------------------------------------------------
+
+    def block(self, kind: str) -> Block:
+        """The block of that kind; a ReleaseError lists what there is."""
+        for block in self.blocks:
+            if block.statistic.kind == kind:
+                return block
+        there = ", ".join(b.statistic.kind for b in self.blocks)
+        raise ReleaseError(f"this release has no {kind!r} statistics; it has: {there}")
+
+    @property
+    def n(self) -> int | np.ndarray | None:
+        """Number of records where public (one per group where grouped), else None: it is noisy."""
+        if self.population.policy == "noisy":
+            return None
+        if self.groups is None:
+            return self.population.sizes[0]
+        return np.array(self.population.sizes)
+
+    def table(self, units: Literal["box", "user"] = "box") -> pd.DataFrame:
+        """The noisy statistics as a DataFrame: group, statistic, value, noise_scale.
+
+        ``units="box"`` (default): regression statistics of columns mapped to [-1, 1]; counts are
+        counts. ``units="user"``: sums in the units of the bounds, with the noise's standard
+        deviation ``noise_sd`` instead of a scale, since a sum of several noises has no single one.
+        """
+        from noisewise.artifact import views
+
+        return views.box_table(self) if units == "box" else views.user_table(self)
+
+    # -- the file --------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file; it appears whole or not at all."""
+        from noisewise.artifact import codec
+
+        return codec.save(self, Path(path))
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Release:
+        """Read a file strictly: anything odd is a ReleaseError that says what and where."""
+        from noisewise.artifact import codec
+
+        return codec.load(Path(path))
+
+    def to_json(self) -> str:
+        """The content of the file."""
+        from noisewise.artifact import codec
+
+        return codec.dumps(self)
+
+    @staticmethod
+    def from_json(content: str | bytes) -> Release:
+        """The inverse of ``to_json``, as strict as ``load``."""
+        from noisewise.artifact import codec
+
+        return codec.loads(content)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)
+        groups = "" if self.groups is None else f", {len(self.groups.keys)} groups"
+        return f"<Release {self.family}: {names}{groups}; {self.guarantee.statement()}>"

@@ -1,0 +1,193 @@
+"""``noisewise ledger show | set | audit``: the owner's budgets, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from noisewise.artifact import ArgumentError, Receipt, Release
+from noisewise.release.ledger import (
+    Account,
+    Cost,
+    Entry,
+    Finding,
+    Ledger,
+    cost_of,
+    open_ledger,
+)
+from noisewise.release.ledger.accounts import decimal
+from noisewise.release.ledger.rules import asked_budget
+
+app = typer.Typer(
+    name="ledger", help="Privacy budgets: what may be spent, and what was.", no_args_is_help=True
+)
+
+RELATIONS = ("replace-one", "add-remove", "replace-one-within-group")
+
+Where = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="Path of a SQLite ledger, or a postgresql:// URL (leave the password to PGPASSWORD "
+        "or ~/.pgpass: other users of this machine can see command lines).",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command()
+def show(
+    ledger: Where,
+    dataset: Annotated[str | None, typer.Option(help="One account, with its history.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the accounts, or one account and every entry in its history."""
+    with open_ledger(ledger) as book:
+        entries = () if dataset is None else book.entries(dataset)
+        accounts = tuple(a for a in book.accounts() if dataset in (None, a.dataset))
+        if as_json:
+            _print_json(
+                {"ledger": book.id, "accounts": [_account_json(a) for a in accounts]}
+                | ({} if dataset is None else {"entries": [_entry_json(e) for e in entries]})
+            )
+            return
+        console = _console()
+        console.print(_account_table(book, accounts))
+        if dataset is not None:
+            console.print(_entry_table(entries))
+
+
+@app.command("set")
+def set_budget(
+    ledger: Where,
+    dataset: Annotated[str, typer.Option(help="The account: one per sensitive dataset.")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="Budget for pure differential privacy (Laplace only).")
+    ] = None,
+    rho: Annotated[
+        float | None, typer.Option(help="Budget for zCDP (Gaussian and Laplace).")
+    ] = None,
+    neighbours: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(RELATIONS)}; if not given, the first spend decides."),
+    ] = None,
+) -> None:
+    """Set or change a budget; the ledger is created if it is not there."""
+    asked_budget(epsilon, rho)  # a mistake here must not leave an empty ledger behind
+    if neighbours not in (None, *RELATIONS):
+        raise ArgumentError(f"neighbours={neighbours!r}: expected one of {', '.join(RELATIONS)}")
+    with open_ledger(ledger, create=True) as book:
+        account = book.set_budget(dataset, epsilon=epsilon, rho=rho, neighbours=neighbours)
+        _console().print(_account_table(book, (account,)))
+
+
+@app.command()
+def audit(
+    ledger: Where,
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RELEASE.json]...", help="Releases that must have been paid for."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check sums, hash chains and the receipts of releases; exit code 1 if anything is wrong."""
+    paid, findings = _receipts(releases or [])
+    with open_ledger(ledger) as book:
+        findings += book.audit([(receipt, cost) for _, receipt, cost in paid])
+        accounts = book.accounts()
+        if as_json:
+            _print_json(_audit_json(book, findings, paid))
+        else:
+            _console().print(_account_table(book, accounts))
+    if not as_json:
+        _print_findings(findings, paid)
+    if findings:
+        raise typer.Exit(1)
+
+
+Paid = list[tuple[Path, Receipt, Cost]]
+
+
+def _receipts(paths: list[Path]) -> tuple[Paid, list[Finding]]:
+    paid: Paid = []
+    findings: list[Finding] = []
+    seen: set[Release] = set()
+    for path in paths:
+        release = Release.load(path)
+        if release in seen:  # a copy of a file is not a second release
+            continue
+        seen.add(release)
+        if release.receipt is None:
+            findings.append(Finding(None, f"{path}: no ledger paid for this release"))
+        else:
+            paid.append((path, release.receipt, cost_of(release.guarantee)))
+    return paid, findings
+
+
+def _files(finding: Finding, paid: Paid) -> list[str]:
+    return [str(path) for path, receipt, _ in paid if receipt.entry == finding.entry]
+
+
+def _print_findings(findings: list[Finding], paid: Paid) -> None:
+    console = _console()
+    for finding in findings:
+        files = _files(finding, paid)
+        console.print(f"✗ {finding}" + (f" [{', '.join(files)}]" if files else ""))
+    if not findings:
+        console.print(f"Sound: budgets kept, histories intact, {len(paid)} release(s) paid for.")
+
+
+def _audit_json(book: Ledger, findings: list[Finding], paid: Paid) -> dict[str, Any]:
+    return {
+        "ledger": book.id,
+        "sound": not findings,
+        "findings": [vars(finding) | {"files": _files(finding, paid)} for finding in findings],
+    }
+
+
+def _account_json(account: Account) -> dict[str, Any]:
+    names = ("dataset", "accounting", "budget", "spent", "remaining", "neighbours", "entries")
+    return {name: getattr(account, name) for name in names}
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    names = ("entry", "number", "kind", "accounting", "asked", "amount", "former", "neighbours")
+    more = ("description", "created", "previous", "digest")
+    return {name: getattr(entry, name) for name in names + more}
+
+
+def _account_table(book: Ledger, accounts: tuple[Account, ...]) -> Table:
+    table = Table("dataset", "in", title=f"Ledger {book.id}", title_justify="left")
+    for name in ("budget", "spent", "remaining"):
+        table.add_column(name, justify="right")
+    table.add_column("neighbours")
+    for a in accounts:
+        amounts = (decimal(u) for u in (a.budget_units, a.spent_units, a.remaining_units))
+        table.add_row(a.dataset, a.parameter, *amounts, a.neighbours or "(first spend decides)")
+    return table
+
+
+def _entry_table(entries: tuple[Entry, ...]) -> Table:
+    table = Table("no.", "when (UTC)", "what")
+    table.add_column("amount", justify="right")
+    table.add_column("description")
+    table.add_column("entry", overflow="fold")
+    for e in entries:
+        old = "" if e.former_units is None else f"{decimal(e.former_units)} → "
+        amount = old + decimal(e.units)
+        table.add_row(str(e.number), e.created[:19], e.kind, amount, e.description, e.entry)
+    return table
+
+
+def _console() -> Console:
+    # Dataset names are the owner's: "[red]" in one is a name, not a colour.
+    return Console(markup=False, highlight=False)
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, indent=2))

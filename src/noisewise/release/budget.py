@@ -1,0 +1,125 @@
+"""The price of a release and how its parts share it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
+from noisewise.release.mechanisms import zcdp_budget
+from noisewise.release.sensitivity import Relation
+
+WEIGHTS = {
+    "gram": 1.0,
+    "monomials": 1.0,
+    "power-sums": 1.0,
+    "tables": 1.0,
+    "clamped": 0.05,
+    "bounds": 0.1,
+}
+"""Relative shares unless the owner says otherwise; the two moment statistics share evenly."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the owner promises: mechanism, budget, neighbour relation, what is public about n."""
+
+    guarantee: Guarantee
+    mechanism: Mechanism
+    grouped: bool
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that sensitivities are computed for."""
+        if self.guarantee.neighbours == "add-remove":
+            return "add-remove"
+        return "move" if self.grouped and not self.guarantee.within_groups else "replace-one"
+
+    @property
+    def count(self) -> bool:
+        """Whether n is a secret and so a noisy statistic (errata E2)."""
+        return self.relation != "replace-one"
+
+    @property
+    def cost(self) -> float:
+        """ε, or ρ for the Gaussian mechanism."""
+        return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho
+
+
+def terms(
+    *,
+    epsilon: object,
+    mechanism: object,
+    delta: object,
+    neighbours: object,
+    sizes: object,
+    grouped: bool,
+) -> Terms:
+    """Check the owner's words about privacy, and turn (ε, δ) into ρ where noise is Gaussian."""
+    epsilon_ = _number(epsilon, "epsilon")
+    if not 0 < epsilon_ < math.inf:
+        raise ArgumentError(f"epsilon: must be a finite number above zero, not {epsilon!r}")
+    neighbours_: Neighbours
+    if neighbours == "replace-one" or neighbours == "add-remove":
+        neighbours_ = neighbours
+    else:
+        raise ArgumentError(
+            f"neighbours: must be 'replace-one' or 'add-remove', not {neighbours!r}"
+        )
+    within = _within(sizes, grouped, neighbours_)
+    if mechanism == "laplace":
+        if delta is not None:
+            raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
+        return Terms(Guarantee(epsilon_, neighbours_, within_groups=within), "laplace", grouped)
+    if mechanism != "gaussian":
+        raise ArgumentError(f"mechanism: must be 'laplace' or 'gaussian', not {mechanism!r}")
+    if delta is None:
+        raise ArgumentError("delta: mechanism='gaussian' needs one, such as delta=1e-6")
+    delta_ = _number(delta, "delta")
+    if not 0 < delta_ < 1:
+        raise ArgumentError(f"delta: must be between 0 and 1, not {delta!r}")
+    rho = zcdp_budget(epsilon_, delta_)
+    return Terms(Guarantee(epsilon_, neighbours_, delta_, rho, within), "gaussian", grouped)
+
+
+def _within(sizes: object, grouped: bool, neighbours: Neighbours) -> bool:
+    if sizes is None:
+        return False
+    if sizes != "public":
+        raise ArgumentError(f"sizes: must be 'public' or None, not {sizes!r}")
+    if not grouped:
+        raise ArgumentError("sizes: goes with groups; without them n is public under replace-one")
+    if neighbours != "replace-one":
+        raise ArgumentError("sizes: public sizes contradict add-remove neighbours, which hide n")
+    return True
+
+
+def _number(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ArgumentError(f"{name}: must be a number, not {value!r}")
+    return float(value)
+
+
+def shares(
+    cost: float, parts: tuple[str, ...], split: Mapping[str, float] | None
+) -> dict[str, float]:
+    """Divide the cost among the parts by weight, rounding down: the sum never exceeds the whole."""
+    weights = {part: WEIGHTS[part] for part in parts} if split is None else dict(split)
+    if set(weights) != set(parts):
+        raise ArgumentError(
+            f"split: must give a share to each of {', '.join(parts)}, and to nothing else; "
+            f"it names {', '.join(map(str, weights)) or 'nothing'}"
+        )
+    for part, weight in weights.items():
+        if not 0 < _number(weight, f"split[{part!r}]") < math.inf:
+            raise ArgumentError(f"split[{part!r}]: must be a number above zero, not {weight!r}")
+    total = sum(Fraction(w) for w in weights.values())
+    return {p: _down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
+
+
+def _down(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

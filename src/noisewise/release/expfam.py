@@ -1,0 +1,227 @@
+"""Exponential families: bounded statistics as they are, unbounded ones over a public interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from noisewise.artifact import (
+    ArgumentError,
+    Bounds,
+    Clamped,
+    Mechanism,
+    Neighbours,
+    PowerSums,
+    Release,
+    Statistic,
+    Tables,
+)
+from noisewise.release import arguments
+from noisewise.release.arguments import PrivateBounds
+from noisewise.release.budget import Terms, terms
+from noisewise.release.plan import Progress
+from noisewise.release.publish import Order, publish
+
+Outside = Literal["drop", "clamp"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a family's sufficient statistic looks like.
+
+    ``whole``: whole numbers, summed as such; ``degree`` 2 adds the sum of squares; ``centred``: a
+    location family, whose origin may sit anywhere, so the middle of the interval wastes least.
+    """
+
+    whole: bool = False
+    degree: int = 1
+    centred: bool = False
+    parameters: tuple[str, ...] = ()
+
+
+SHAPES = {
+    "bernoulli": Shape(whole=True),
+    "binomial": Shape(whole=True, parameters=("trials",)),
+    "poisson": Shape(whole=True),
+    "geometric": Shape(whole=True),
+    "exponential": Shape(),
+    "gamma": Shape(parameters=("shape",)),
+    "normal": Shape(degree=2, centred=True),
+}
+FAMILIES = (*SHAPES, "categorical")
+
+
+def exponential_family(
+    source: Any,
+    *,
+    column: str,
+    family: str,
+    epsilon: float,
+    bounds: tuple[float, float] | Bounds | PrivateBounds | None = None,
+    outside: Outside = "drop",
+    levels: Iterable[Any] | None = None,
+    trials: int | None = None,
+    shape: float | None = None,
+    mechanism: Mechanism = "laplace",
+    delta: float | None = None,
+    neighbours: Neighbours = "replace-one",
+    groups: Mapping[str, Iterable[Any]] | None = None,
+    sizes: str | None = None,
+    fill: Any = None,
+    count_clamped: bool = False,
+    split: Mapping[str, float] | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Release the noisy sufficient statistic of a one-column exponential family.
+
+    Args:
+        source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
+        column: the column that follows the family.
+        family: ``bernoulli``, ``binomial``, ``categorical``, ``poisson``, ``geometric``,
+            ``exponential``, ``gamma`` or ``normal``.
+        epsilon: the whole budget.
+        bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
+        outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
+            as records); ``"clamp"`` moves them to its nearer end.
+        levels: the public categories of ``categorical``.
+        trials: trials per record of ``binomial``.
+        shape: the known shape of ``gamma``.
+        mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
+        delta: for Gaussian noise.
+        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret and noisy).
+        groups: ``{"region": [public list]}`` for one statistic per group.
+        sizes: ``"public"`` where group sizes are public knowledge.
+        fill: public value for missing entries; required for NULLs under replace-one.
+        count_clamped: also release a noisy count of records outside the interval.
+        split: relative shares of the budget: ``power-sums``, ``clamped``, ``bounds``.
+        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
+        dataset: the ledger's account, where it has several.
+        progress: called with rows done and rows in all.
+    """
+    (name,) = arguments.names(column, "column")
+    if family not in FAMILIES:
+        raise ArgumentError(f"family: must be one of {', '.join(FAMILIES)}, not {family!r}")
+    if outside not in ("drop", "clamp"):
+        raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {outside!r}")
+    keyed = arguments.groups(groups)
+    agreed = terms(
+        epsilon=epsilon,
+        mechanism=mechanism,
+        delta=delta,
+        neighbours=neighbours,
+        sizes=sizes,
+        grouped=keyed is not None,
+    )
+    shared: dict[str, Any] = {
+        "family": "exponential-family",
+        "terms": agreed,
+        "groups": keyed,
+        "split": split,
+        "ledger": ledger,
+        "dataset": dataset,
+        "progress": progress,
+    }
+    model = _model(family, {"trials": trials, "shape": shape})
+    if family == "categorical":
+        return publish(source, _categorical(name, levels, bounds, fill, model, shared))
+    if levels is not None:
+        raise ArgumentError(f"levels: go with family='categorical', not {family!r}")
+    limits = _interval(name, family, bounds, model)
+    shape_ = SHAPES[family]
+    # Where the interval is the family's whole support, nothing can be truncated by it.
+    kept: Outside = "clamp" if family in ("bernoulli", "binomial") else outside
+
+    def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
+        sums = _power_sums(name, settled[name], shape_, kept, agreed)
+        return (sums, Clamped((name,))) if count_clamped else (sums,)
+
+    order = Order(
+        model=model,
+        kinds=("power-sums", "clamped") if count_clamped else ("power-sums",),
+        specify=specify,
+        bounds={name: limits},
+        fill=arguments.numeric_fill(None if fill is None else {name: fill}, {name: limits}),
+        **shared,
+    )
+    return publish(source, order)
+
+
+def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
+    """The distribution and its known parameters, each where it belongs."""
+    wanted = SHAPES[family].parameters if family in SHAPES else ()
+    model: dict[str, Any] = {"distribution": family}
+    for parameter, value in given.items():
+        if (value is not None) != (parameter in wanted):
+            verb = "needs" if parameter in wanted else "does not take"
+            raise ArgumentError(f"{parameter}: family={family!r} {verb} it")
+        if value is not None:
+            if isinstance(value, bool) or not 0 < value < math.inf:
+                raise ArgumentError(f"{parameter}: must be above zero, not {value!r}")
+            model[parameter] = value
+    if not isinstance(model.get("trials", 1), int):
+        raise ArgumentError(f"trials: must be a whole number, not {model['trials']!r}")
+    return model
+
+
+def _interval(
+    column: str, family: str, given: Any, model: Mapping[str, Any]
+) -> Bounds | PrivateBounds:
+    """The public interval; bounded families bring their own."""
+    if family in ("bernoulli", "binomial"):
+        if given is not None:
+            raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
+        return Bounds(0, model.get("trials", 1))
+    limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
+    ends = (limits.lower, limits.upper) if isinstance(limits, Bounds) else limits.within
+    if SHAPES[family].whole and max(map(abs, ends)) >= 2**30:
+        raise ArgumentError(f"bounds: {family!r} allows bounds below {2**30} in size")
+    return limits
+
+
+def _power_sums(
+    column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: Terms
+) -> PowerSums:
+    """Origin, scale and lattice. A power-of-two scale keeps round numbers on lattice points."""
+    origin = limits.centre if shape.centred else 0.0
+    reach = max(abs(limits.lower - origin), abs(limits.upper - origin))
+    return PowerSums(
+        column=column,
+        lower=limits.lower,
+        upper=limits.upper,
+        outside=outside,
+        degree=shape.degree,
+        count=agreed.count,
+        origin=origin,
+        scale=1.0 if shape.whole else _power_of_two(reach),
+        bits=0 if shape.whole else 15,
+    )
+
+
+def _power_of_two(reach: float) -> float:
+    """The least power of two that is not below ``reach``, without a rounded logarithm."""
+    mantissa, exponent = math.frexp(reach)
+    return math.ldexp(1.0, exponent - (mantissa == 0.5))
+
+
+def _categorical(
+    column: str, levels: Any, bounds: Any, fill: Any, model: Any, shared: Mapping[str, Any]
+) -> Order:
+    if levels is None:
+        raise ArgumentError("levels: family='categorical' needs the public list of categories")
+    if bounds is not None:
+        raise ArgumentError("bounds: family='categorical' has levels, not bounds")
+    listed = {column: arguments.levels(levels, "levels")}
+    tables = Tables(((column,),), listed)
+    return Order(
+        model=model,
+        kinds=(tables.kind,),
+        specify=lambda _: (tables,),
+        coded=(column,),
+        fill=arguments.level_fill(None if fill is None else {column: fill}, listed),
+        **shared,
+    )

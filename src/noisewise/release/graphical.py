@@ -1,0 +1,79 @@
+"""Discrete graphical models: contingency tables over cliques of categorical columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from noisewise.artifact import ArgumentError, Mechanism, Neighbours, Release, ReleaseError, Tables
+from noisewise.release import arguments
+from noisewise.release.budget import terms
+from noisewise.release.plan import Progress
+from noisewise.release.publish import Order, publish
+
+
+def graphical_model(
+    source: Any,
+    *,
+    cliques: Iterable[Iterable[str]],
+    levels: Mapping[str, Iterable[Any]],
+    epsilon: float,
+    mechanism: Mechanism = "laplace",
+    delta: float | None = None,
+    neighbours: Neighbours = "replace-one",
+    groups: Mapping[str, Iterable[Any]] | None = None,
+    sizes: str | None = None,
+    fill: Mapping[str, Any] | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Release noisy contingency tables over cliques, for a discrete graphical model.
+
+    Args:
+        source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
+        cliques: tuples of columns, one table each.
+        levels: the public list of categories of every column.
+        epsilon: the whole budget.
+        mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
+        delta: for Gaussian noise.
+        neighbours: ``"replace-one"`` (sensitivity 2 per table) or ``"add-remove"`` (1 per table).
+        groups: ``{"region": [public list]}`` for one set of tables per group.
+        sizes: ``"public"`` where group sizes are public knowledge.
+        fill: public levels for missing categories; required under replace-one.
+        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
+        dataset: the ledger's account, where it has several.
+        progress: called with rows done and rows in all.
+    """
+    given = [arguments.names(c, f"cliques[{i}]") for i, c in enumerate(cliques)]
+    listed = {c: arguments.levels(v, f"levels[{c!r}]") for c, v in levels.items()}
+    for column in (c for clique in given for c in clique):
+        if column not in listed:
+            raise ArgumentError(f"levels: none for column {column!r}; levels are public knowledge")
+    try:
+        tables = Tables(tuple(given), listed)
+    except ReleaseError as error:
+        raise ArgumentError(str(error)) from None
+    keyed = arguments.groups(groups)
+    order = Order(
+        family="graphical-model",
+        model={},
+        kinds=(tables.kind,),
+        specify=lambda _: (tables,),
+        terms=terms(
+            epsilon=epsilon,
+            mechanism=mechanism,
+            delta=delta,
+            neighbours=neighbours,
+            sizes=sizes,
+            grouped=keyed is not None,
+        ),
+        coded=tables.columns,
+        groups=keyed,
+        fill=arguments.level_fill(fill, listed),
+        ledger=ledger,
+        dataset=dataset,
+        progress=progress,
+    )
+    return publish(source, order)

@@ -1,0 +1,205 @@
+"""What a ledger counts, and in what unit: exact whole numbers of 10⁻¹².
+
+A budget is a promise, so its arithmetic must not drift. Every amount is read as the decimal number
+a person would write (the shortest one that names the float: ``0.1`` is one tenth) and kept as a
+whole number of 10⁻¹². A spend is rounded up and a budget down: ten spends of 0.1 fit exactly into
+1.0, and rounding can waste budget but never overdraw it.
+
+Two currencies. A *pure* account adds up ε (basic composition). A *zCDP* account adds up ρ, and
+takes a pure ε-release as ρ = ε²/2 (M. Bun and T. Steinke, "Concentrated Differential Privacy",
+TCC 2016, Proposition 1.4).
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+from noisewise.artifact import ArgumentError, Guarantee
+
+Accounting = Literal["pure", "zcdp"]
+Kind = Literal["budget", "spend"]
+
+UNITS_PER_ONE = 10**12
+LARGEST = 2**63 - 1
+PARAMETER = {"pure": "epsilon", "zcdp": "rho"}
+
+
+def exact(value: object, name: str) -> Fraction:
+    """The decimal number a float stands for; anything but a positive finite number is refused."""
+    # A numpy float prints its type in its repr, hence float() first.
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+    if not (math.isfinite(number) and number > 0):
+        raise ArgumentError(f"{name}={value!r}: expected a positive, finite number")
+    return Fraction(repr(number))
+
+
+def spend_units(amount: Fraction, name: str) -> int:
+    """An amount to be taken away, rounded up to whole units."""
+    return _within_64_bits(math.ceil(amount * UNITS_PER_ONE), name)
+
+
+def budget_units(amount: Fraction, name: str) -> int:
+    """An amount to be made available, rounded down to whole units."""
+    units = _within_64_bits(math.floor(amount * UNITS_PER_ONE), name)
+    if units < 1:
+        raise ArgumentError(f"{name}={float(amount)!r}: a budget is at least 1e-12")
+    return units
+
+
+def _within_64_bits(units: int, name: str) -> int:
+    if units > LARGEST:
+        raise ArgumentError(
+            f"{name} is too large: amounts are kept in 64 bits, up to {decimal(LARGEST)}"
+        )
+    return units
+
+
+def decimal(units: int) -> str:
+    """Units written out as a decimal number, exactly: ``100000000000`` is ``0.1``."""
+    whole, rest = divmod(units, UNITS_PER_ONE)
+    return f"{whole}.{rest:012d}".rstrip("0").rstrip(".")
+
+
+def printable(value: object, name: str) -> str:
+    """A name that every store, terminal and JSON file can carry."""
+    if not isinstance(value, str) or not value.strip() or len(value) > 200:
+        raise ArgumentError(f"{name}={value!r}: expected a text of 1 to 200 characters")
+    if not value.isprintable():
+        raise ArgumentError(f"{name}={value!r}: expected printable characters only")
+    return value
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a release costs: ε if ``accounting`` is "pure", ρ if it is "zcdp".
+
+    ``neighbours`` names the relation the guarantee holds under. The ledger does not interpret it;
+    it only insists that all spends of one account agree.
+    """
+
+    accounting: Accounting
+    amount: float
+    neighbours: str
+
+    def __post_init__(self) -> None:
+        if self.accounting not in get_args(Accounting):
+            raise ArgumentError(f'accounting={self.accounting!r}: expected "pure" or "zcdp"')
+        exact(self.amount, PARAMETER[self.accounting])
+        printable(self.neighbours, "neighbours")
+
+    @property
+    def asked(self) -> str:
+        """The amount as written into the ledger, the shortest text that names the float."""
+        return repr(float(self.amount))
+
+    def __str__(self) -> str:
+        return f"{PARAMETER[self.accounting]} {self.asked}"
+
+
+def cost_of(guarantee: Guarantee) -> Cost:
+    """The cost of a whole release, from the guarantee in its file."""
+    amount = guarantee.epsilon if guarantee.rho is None else guarantee.rho
+    return Cost(guarantee.accounting, amount, guarantee.relation)
+
+
+@dataclass(frozen=True)
+class Account:
+    """One dataset's budget and what is left of it.
+
+    Fields are the stored columns, amounts in whole units; the properties speak ε or ρ. ``entries``
+    counts the history (budget changes and spends) and ``head`` is the digest of its last entry.
+    """
+
+    dataset: str
+    accounting: Accounting
+    neighbours: str | None
+    budget_units: int
+    spent_units: int
+    entries: int
+    head: str
+
+    @property
+    def parameter(self) -> str:
+        """ "epsilon" or "rho": what the amounts of this account mean."""
+        return PARAMETER[self.accounting]
+
+    @property
+    def budget(self) -> float:
+        """All that may ever be spent."""
+        return self.budget_units / UNITS_PER_ONE
+
+    @property
+    def spent(self) -> float:
+        """What is spent so far."""
+        return self.spent_units / UNITS_PER_ONE
+
+    @property
+    def remaining_units(self) -> int:
+        """What may still be spent, in whole units."""
+        return self.budget_units - self.spent_units
+
+    @property
+    def remaining(self) -> float:
+        """What may still be spent."""
+        return self.remaining_units / UNITS_PER_ONE
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of an account's history: a spend, or a budget set or changed.
+
+    ``asked`` and ``accounting`` keep the request as it was made; ``units`` is the spend in the
+    account's own currency, or the new budget, whose predecessor is ``former_units``.
+    """
+
+    entry: str
+    dataset: str
+    number: int
+    kind: Kind
+    accounting: Accounting
+    asked: str
+    units: int
+    former_units: int | None
+    neighbours: str | None
+    description: str
+    created: str
+    previous: str
+    digest: str
+
+    @property
+    def amount(self) -> float:
+        """The spend, or the new budget, in the account's own ε or ρ."""
+        return self.units / UNITS_PER_ONE
+
+    @property
+    def former(self) -> float | None:
+        """The budget before this change of budget; None for spends and for the first budget."""
+        return None if self.former_units is None else self.former_units / UNITS_PER_ONE
+
+    def columns(self) -> tuple[Any, ...]:
+        """All that the digest covers, in the order of the stored columns."""
+        return tuple(vars(self).values())[:-1]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something an audit found wrong.
+
+    ``dataset`` is None if it concerns no account here, ``entry`` names the spend of a release.
+    """
+
+    dataset: str | None
+    problem: str
+    entry: str | None = None
+
+    def __str__(self) -> str:
+        return self.problem if self.dataset is None else f"{self.dataset}: {self.problem}"

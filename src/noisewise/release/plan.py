@@ -1,0 +1,112 @@
+"""What to sum, said once, for every engine: a plan in, exact integers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from noisewise.artifact.statistics import Exponents
+from noisewise.release.lattice import Coded, Feature, Scaled
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """Σ over records of products of features: indices into ``features``; () counts records."""
+
+    features: tuple[Feature, ...]
+    products: tuple[Exponents, ...]
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Contingency tables over cliques (indices into ``codes``), flattened, last code fastest."""
+
+    codes: tuple[Coded, ...]
+    cliques: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many records sit on each lattice point of one column, low to high."""
+
+    feature: Scaled
+
+
+Part = ProductSums | CellCounts | Histogram
+
+
+@dataclass(frozen=True)
+class SumPlan:
+    """Parts to be summed in one reading of the table, each also per group where one is named.
+
+    A record counts only if it is complete: every column of the plan (the group's too) is present,
+    or has a public fill value.
+    """
+
+    parts: tuple[Part, ...]
+    group: Coded | None = None
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Every numeric feature, part by part."""
+        found: list[Feature] = []
+        for part in self.parts:
+            if isinstance(part, ProductSums):
+                found += part.features
+            elif isinstance(part, Histogram):
+                found.append(part.feature)
+        return tuple(found)
+
+    @property
+    def codes(self) -> tuple[Coded, ...]:
+        """Every categorical column, the group first."""
+        found = [] if self.group is None else [self.group]
+        for part in self.parts:
+            if isinstance(part, CellCounts):
+                found += part.codes
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def numeric(self) -> dict[str, float | None]:
+        """Numeric columns and their public fill values (None: there is none)."""
+        return {f.column: f.fill for f in self.features}
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column the plan reads."""
+        return list(dict.fromkeys([*self.numeric, *(c.column for c in self.codes)]))
+
+    @property
+    def groups(self) -> int:
+        """Number of groups; one where there are none."""
+        return 1 if self.group is None else len(self.group.levels)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Exact integers: one (components, groups) array per part, and what stood in the way.
+
+    ``missing`` and ``unlisted`` name columns only, never a value or a count.
+    """
+
+    parts: tuple[np.ndarray, ...]
+    sizes: np.ndarray
+    missing: tuple[str, ...]
+    unlisted: tuple[str, ...]
+
+
+Progress = Callable[[int, int | None], None]
+"""Called with rows done and, where known, rows in all."""
+
+
+class Source(Protocol):
+    """A table somewhere: local Arrow data, or an engine behind Ibis."""
+
+    def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
+        """Raise DataError unless the columns exist and have a usable type."""
+
+    def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
+        """Carry out the plan exactly; SourceError where the table cannot be read."""

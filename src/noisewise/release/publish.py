@@ -1,0 +1,196 @@
+"""From an order to a Release: the one path every family takes.
+
+Arguments are checked and mechanisms calibrated before the table is touched; exact sums are formed
+and refused if the data do not fit; the spend is committed; only then is noise drawn.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noisewise.artifact import (
+    Block,
+    Bounds,
+    DataError,
+    Groups,
+    Level,
+    Population,
+    Receipt,
+    Release,
+    Selection,
+    Statistic,
+)
+from noisewise.artifact.version import VERSION
+from noisewise.release.arguments import PrivateBounds
+from noisewise.release.budget import Terms, shares
+from noisewise.release.features import integers, part_of
+from noisewise.release.lattice import Coded, Outside
+from noisewise.release.ledger import open_ledger
+from noisewise.release.ledger.accounts import cost_of
+from noisewise.release.mechanisms import Calibrated, calibrate
+from noisewise.release.plan import Histogram, Part, ProductSums, Progress, Source, SumPlan, Sums
+from noisewise.release.quantiles import candidate_lattice, choose
+from noisewise.release.sensitivity import sensitivity
+from noisewise.release.sources import open_source
+
+Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a family asks for. ``specify`` gives the statistics once the bounds are settled."""
+
+    family: str
+    model: Mapping[str, Any]
+    kinds: tuple[str, ...]
+    specify: Specify
+    terms: Terms
+    bounds: Mapping[str, Bounds | PrivateBounds] = field(default_factory=dict)
+    coded: tuple[str, ...] = ()
+    groups: Groups | None = None
+    fill: Mapping[str, float | Level] = field(default_factory=dict)
+    split: Mapping[str, float] | None = None
+    ledger: str | Path | None = None
+    dataset: str | None = None
+    progress: Progress | None = None
+
+    @property
+    def wishes(self) -> dict[str, PrivateBounds]:
+        """Columns whose bounds are to be chosen privately."""
+        return {c: b for c, b in self.bounds.items() if isinstance(b, PrivateBounds)}
+
+    @property
+    def group_code(self) -> Coded | None:
+        """The group column, coded by its public list."""
+        return None if self.groups is None else Coded(self.groups.column, self.groups.keys)
+
+
+def publish(source: Any, order: Order) -> Release:
+    """Carry the order out."""
+    names = order.kinds + (("bounds",) if order.wishes else ())
+    costs = shares(order.terms.cost, names, order.split)
+    till = _Till(order)
+    reader = open_source(source)
+    group = () if order.groups is None else (order.groups.column,)
+    if order.wishes:
+        reader.check(tuple(order.bounds), (*order.coded, *group))
+        bounds, selections = _search(reader, order, costs["bounds"], till)
+    else:
+        bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
+        selections = ()
+    statistics = order.specify(bounds)
+    prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
+    reader.check(tuple(order.bounds), (*order.coded, *group))
+    parts: tuple[Part, ...] = tuple(part_of(s, bounds, order.fill) for s in statistics)
+    plan = SumPlan(parts, order.group_code)
+    sums = reader.sum(plan, order.progress)
+    _refuse(sums, order)
+    receipt = till.pay()
+    blocks = tuple(
+        Block(s, c.noise, c.draw(integers(s, part)))
+        for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
+    )
+    return _assemble(order, bounds, selections, blocks, sums, receipt)
+
+
+def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
+    return calibrate(terms.mechanism, sensitivity(statistic, terms.relation), cost)
+
+
+class _Till:
+    """Pays once, before the first draw; checks at once that the budget can suffice."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._cost = cost_of(order.terms.guarantee)
+        self._receipt: Receipt | None = None
+        if order.ledger is not None:
+            with open_ledger(order.ledger) as ledger:
+                ledger.check(order.dataset, self._cost)
+
+    def pay(self) -> Receipt | None:
+        """Durable when this returns. A crash afterwards wastes budget, and never overdraws it."""
+        if self._order.ledger is not None and self._receipt is None:
+            with open_ledger(self._order.ledger) as ledger:
+                self._receipt = ledger.spend(self._order.dataset, self._cost, self._order.family)
+        return self._receipt
+
+
+def _search(
+    reader: Source, order: Order, cost: float, till: _Till
+) -> tuple[dict[str, Bounds], tuple[Selection, ...]]:
+    """A first pass that counts on the candidates, refuses unfit data, pays, and selects."""
+    fills = {c: v for c, v in order.fill.items() if isinstance(v, int | float)}
+    lattices = {c: candidate_lattice(c, w, fills.get(c)) for c, w in order.wishes.items()}
+    # Every column takes part, so that a record is complete here exactly when it is later.
+    present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in order.bounds)
+    parts = (ProductSums(present, ((),)), *(Histogram(f) for f in lattices.values()))
+    sums = reader.sum(SumPlan(parts, order.group_code), order.progress)
+    _refuse(sums, order)
+    till.pay()
+    each = cost / len(lattices)
+    bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
+    selections = []
+    for column, counts in zip(lattices, sums.parts[1:], strict=True):
+        wish, pooled = order.wishes[column], counts.sum(axis=1)
+        bounds[column], selection = choose(column, wish, pooled, order.terms, each)
+        selections.append(selection)
+    return {c: bounds[c] for c in order.bounds}, tuple(selections)
+
+
+def _refuse(sums: Sums, order: Order) -> None:
+    """Data that do not fit, named by column only. Nothing has been spent or drawn yet."""
+    if sums.unlisted:
+        raise DataError(
+            f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
+            "cover every record (add an 'other' entry and recode the data)"
+        )
+    if order.terms.guarantee.neighbours == "add-remove":
+        return
+    if sums.missing:
+        raise DataError(
+            f"column {sums.missing[0]!r} has missing values. Under replace-one neighbours n is "
+            "public, so no record may be left out: name a public value "
+            f"(fill={{{sums.missing[0]!r}: ...}}), or use neighbours='add-remove'"
+        )
+    if not sums.sizes.any():
+        raise DataError("the table has no rows")
+
+
+def _assemble(
+    order: Order,
+    bounds: Mapping[str, Bounds],
+    selections: tuple[Selection, ...],
+    blocks: tuple[Block, ...],
+    sums: Sums,
+    receipt: Receipt | None,
+) -> Release:
+    now = datetime.datetime.now(datetime.UTC)
+    return Release(
+        family=order.family,
+        model=order.model,
+        guarantee=order.terms.guarantee,
+        population=_population(order.terms, sums.sizes),
+        blocks=blocks,
+        bounds=bounds,
+        groups=order.groups,
+        fill=order.fill,
+        selections=selections,
+        receipt=receipt,
+        software=f"noisewise {VERSION}, opendp {version('opendp')}",
+        created=now.isoformat(timespec="seconds"),
+    )
+
+
+def _population(terms: Terms, sizes: np.ndarray) -> Population:
+    if terms.relation == "replace-one":
+        return Population("public", tuple(int(n) for n in sizes))
+    # A record that moves between groups leaves the total alone: only then is it public.
+    return Population("noisy", total=int(sizes.sum()) if terms.relation == "move" else None)

@@ -1,0 +1,125 @@
+"""Tables in an engine, through Ibis: the sums are formed where the data is, only sums come back.
+
+One aggregate query forms all product sums of a plan; every contingency table and histogram is one
+GROUP BY more. The integers are those of the local path, bit for bit (see `expressions`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from noisewise.artifact import DataError, SourceError
+from noisewise.artifact.statistics import MAX_ROWS
+from noisewise.release.plan import CellCounts, Histogram, Progress, SumPlan, Sums
+from noisewise.release.sources.gather import Gathered
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from noisewise.release.sources.expressions import Prepared
+
+ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "pyspark": "Spark"}
+
+Answer = TypeVar("Answer")
+
+
+def connect(url: str) -> IbisSource:
+    """A table named by a URL: ``postgresql://user@host/database#table``, ``duckdb://file#table``."""
+    from noisewise.release.sources.database import open_table
+
+    table, close = open_table(url)
+    source = IbisSource(table)
+    weakref.finalize(source, close)
+    return source
+
+
+class IbisSource:
+    """Source over any Ibis table."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
+        """Columns exist; numbers are numbers, and categories can be compared with a list."""
+        types = self._ask("reading the names of columns", lambda: dict(self._table.schema()))
+        for column in (*numeric, *coded):
+            if column not in types:
+                raise DataError(
+                    f"column {column!r} is not in the table; it has: {', '.join(types)}"
+                )
+        for column in numeric:
+            if not _is_numeric(types[column]):
+                raise DataError(f"column {column!r} must be numeric, but holds {types[column]}")
+        for column in coded:
+            if not _is_codable(types[column]):
+                raise DataError(
+                    f"column {column!r} must hold text or whole numbers, but holds {types[column]}"
+                )
+
+    def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
+        """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
+        self.check(tuple(plan.numeric), tuple(code.column for code in plan.codes))
+        prepared, totals = self._totals(plan)
+        gathered = Gathered(plan)
+        rows = gathered.add_totals(totals, prepared.missing, prepared.unlisted)
+        if rows > MAX_ROWS:
+            raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
+        for number, part in enumerate(plan.parts):
+            if isinstance(part, CellCounts):
+                for position, clique in enumerate(part.cliques):
+                    cells = self._fetch("counting cells", partial(prepared.cells, part, clique))
+                    gathered.add_cells(number, part, position, cells)
+            elif isinstance(part, Histogram):
+                points = self._fetch("counting values", partial(prepared.histogram, part))
+                gathered.add_histogram(number, part, points)
+        if progress is not None:
+            progress(rows, rows)
+        return gathered.sums()
+
+    def _totals(self, plan: SumPlan) -> tuple[Prepared, pa.Table]:
+        """The aggregate; where the table knows more groups than the list, sent with that list.
+
+        A listed group can come back twice (complete records or not), and records without a group
+        once. One row more, and some key is not on the list: then all of the table's keys could
+        be too many to fetch.
+        """
+        from noisewise.release.sources.expressions import prepare
+
+        prepared = prepare(self._table, plan, send_group_list=False)
+        most = 2 * plan.groups + 1
+        totals = self._fetch("summing", lambda: prepared.totals().limit(most + 1))
+        if len(totals) > most:
+            prepared = prepare(self._table, plan, send_group_list=True)
+            totals = self._fetch("summing over listed groups", prepared.totals)
+        return prepared, totals
+
+    def _fetch(self, step: str, query: Callable[[], Any]) -> pa.Table:
+        return self._ask(step, lambda: query().to_pyarrow())
+
+    def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
+        """An engine's exception is withheld, as cause and context too: it may quote a record."""
+        with contextlib.suppress(Exception):
+            return question()
+        raise SourceError(
+            f"{self._engine}: {step} failed; what the engine said is withheld, because it may "
+            "quote a record (look into the engine's own log)"
+        )
+
+    @property
+    def _engine(self) -> str:
+        name = "the engine"
+        with contextlib.suppress(Exception):
+            name = self._table.get_backend().name
+        return ENGINES.get(name, name)
+
+
+def _is_numeric(kind: Any) -> bool:
+    return bool(kind.is_numeric() or kind.is_boolean())
+
+
+def _is_codable(kind: Any) -> bool:
+    return bool(kind.is_string() or (_is_numeric(kind) and not kind.is_decimal()))
