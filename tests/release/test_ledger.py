@@ -74,7 +74,7 @@ def test_ten_tenths_fit_and_an_eleventh_does_not(ledger: Ledger) -> None:
         ledger.spend("people", pure(0.1), "a tenth")
     assert (only(ledger).spent, only(ledger).remaining) == (1.0, 0.0)
     for attempt in (ledger.check, lambda d, c: ledger.spend(d, c, "too much")):
-        with pytest.raises(BudgetError, match=r"asks for epsilon 1e-09|0\.000000001"):
+        with pytest.raises(BudgetError, match=r"asks for epsilon 0\.000000001,"):
             attempt("people", pure(1e-9))
     assert len(ledger.entries("people")) == 11
     assert ledger.audit() == ()

@@ -22,9 +22,11 @@ class Bounds:
             raise ReleaseError(
                 f"bounds: lower must be below upper, not ({self.lower!r}, {self.upper!r})"
             )
-        if not 1e-290 < self.half_width < 1e290:
+        # Products of two columns in the user's units must neither overflow nor vanish.
+        if max(-self.lower, self.upper) > 1e145 or self.half_width < 1e-145:
             raise ReleaseError(
-                f"bounds: the width must be between 1e-290 and 1e290, not {self.half_width * 2!r}"
+                "bounds: must lie within ±1e145 and be at least 2e-145 apart, "
+                f"not ({self.lower!r}, {self.upper!r})"
             )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from noisewise.artifact.errors import ReleaseError
@@ -12,23 +13,37 @@ Level = str | int
 
 MAX_INT = 2**63 - 1
 MAX_TEXT = 4096
+# Control characters; and lone surrogates, which UTF-8 cannot write: no file could hold them.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def shown(value: object) -> str:
+    """The value for an error message: on one line, printable, and short whatever it holds."""
+    if isinstance(value, dict):
+        return "a JSON object"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a whole number of more than 40 digits"
+    text = ascii(value[:100] if isinstance(value, str) else value)
+    return text if len(text) <= 60 else f"{text[:56]} ..."
 
 
 def integer(value: object, where: str, low: int = -MAX_INT, high: int = MAX_INT) -> int:
     """A true integer (not a bool, not a float) within [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ReleaseError(f"{where} must be a whole number in [{low}, {high}]")
+        raise ReleaseError(f"{where} must be a whole number in [{low}, {high}], not {shown(value)}")
     return value
 
 
 def real(value: object, where: str) -> float:
     """A finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ReleaseError(f"{where} must be a number")
+        raise ReleaseError(f"{where} must be a number, not {shown(value)}")
     if isinstance(value, int) and abs(value) > MAX_INT:
-        raise ReleaseError(f"{where} is too large")
+        raise ReleaseError(f"{where} is too large: {shown(value)}")
     if not math.isfinite(value):
-        raise ReleaseError(f"{where} must be finite")
+        raise ReleaseError(f"{where} must be finite, not {shown(value)}")
     return float(value)
 
 
@@ -43,17 +58,18 @@ def positive(value: object, where: str) -> float:
 def text(value: object, where: str) -> str:
     """A non-empty string of printable characters and sensible length."""
     if not isinstance(value, str) or not value or len(value) > MAX_TEXT:
-        raise ReleaseError(f"{where} must be a non-empty text of at most {MAX_TEXT} characters")
-    # Lone surrogates cannot be written as UTF-8, so they could never be saved again.
-    if any(0xD800 <= ord(c) <= 0xDFFF or ord(c) < 32 for c in value):
-        raise ReleaseError(f"{where} must be printable text")
+        raise ReleaseError(
+            f"{where} must be a non-empty text of at most {MAX_TEXT} characters, not {shown(value)}"
+        )
+    if _UNPRINTABLE.search(value):
+        raise ReleaseError(f"{where} must be printable text, not {shown(value)}")
     return value
 
 
 def one_of(value: object, allowed: Sequence[str], where: str) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in allowed:
-        raise ReleaseError(f"{where} must be one of {', '.join(allowed)}")
+        raise ReleaseError(f"{where} must be one of {', '.join(allowed)}, not {shown(value)}")
     return value
 
 
@@ -76,4 +92,6 @@ def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
 def distinct(values: Sequence[object], where: str) -> None:
     """No repeats."""
     if len(set(values)) != len(values):
-        raise ReleaseError(f"{where} must not repeat an entry")
+        seen: set[object] = set()
+        twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
+        raise ReleaseError(f"{where} must not repeat an entry: {shown(twice)} stands twice")

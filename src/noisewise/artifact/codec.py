@@ -6,15 +6,15 @@ it): it catches a damaged or hand-edited file, whose numbers would look as valid
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
 from pathlib import Path
 from typing import Any
 
-from noisewise.artifact import decode, encode
+from noisewise.artifact import check, decode, encode
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.release import Release
 
@@ -26,9 +26,8 @@ MAX_BYTES = 256 * 2**20
 
 def dumps(release: Release) -> str:
     """The content of the file."""
-    content = encode.release(release)
     head = {"format": FORMAT, "version": VERSION}
-    return _pretty({**head, **content, "sha256": _digest(content)}) + "\n"
+    return _pretty({**head, **encode.release(release), "sha256": _digest(release)}) + "\n"
 
 
 def loads(content: str | bytes) -> Release:
@@ -36,16 +35,20 @@ def loads(content: str | bytes) -> Release:
     if len(content) > MAX_BYTES:
         raise ReleaseError(f"release: larger than {MAX_BYTES // 2**20} MiB")
     top = decode.Fields(_parse(content), "release")
-    if top.take("format") != FORMAT:
-        raise ReleaseError(f"release: format must be {FORMAT!r}; this is some other JSON file")
-    version = top.take("version")
-    if isinstance(version, bool) or version != VERSION:
+    if (found := top.take("format")) != FORMAT:
         raise ReleaseError(
-            f"release: this noisewise reads version {VERSION}; a newer file needs a newer noisewise"
+            f"release: format must be {FORMAT!r}, not {check.shown(found)}; "
+            "this is some other JSON file"
+        )
+    version = check.integer(top.take("version"), "release: version", 1)
+    if version != VERSION:
+        raise ReleaseError(
+            f"release: the file has version {version}, this noisewise reads version {VERSION}; "
+            "a newer file needs a newer noisewise"
         )
     digest = top.take("sha256")
     release = decode.release(top)
-    if digest != _digest(encode.release(release)):
+    if digest != _digest(release):
         raise ReleaseError(
             "release: the content does not match its sha256; the file was changed or damaged"
         )
@@ -54,68 +57,76 @@ def loads(content: str | bytes) -> Release:
 
 def save(release: Release, path: Path) -> Path:
     """Write beside the target, flush to disk, then rename: a reader never sees half a file."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    content = dumps(release)
+    # An ordinary new file, not tempfile's private one: a release is meant to be read by others.
+    temporary = path.parent / f".noisewise-{secrets.token_hex(8)}.tmp"
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(dumps(release))
+        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes a private file; a release is meant to be read by others.
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise ReleaseError(f"release: cannot write {path}: {error.strerror}") from error
         raise
     return path
 
 
 def load(path: Path) -> Release:
     """Read a file, refusing oversized ones before they are in memory."""
+    if "\0" in str(path):
+        raise ReleaseError(f"release: {check.shown(str(path))} is not a file name")
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ReleaseError(f"release: {path} is larger than {MAX_BYTES // 2**20} MiB")
-        content = path.read_bytes()
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)  # a pipe or a growing file has no honest size
     except OSError as error:
         raise ReleaseError(f"release: cannot read {path}: {error.strerror}") from None
     return loads(content)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def canonical(release: Release) -> str:
+    """One text per meaning: the order of keys and the white space of a file do not matter."""
+    content = encode.release(release)
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _digest(content: Mapping[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+def _digest(release: Release) -> str:
+    return hashlib.sha256(canonical(release).encode()).hexdigest()
 
 
 def _no_constants(name: str) -> float:
-    raise ReleaseError(f"release: {name} is not a number")
+    raise ReleaseError(f"release: {name} stands for a number; all numbers must be finite")
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ReleaseError("release: a key stands twice in one object")
+        check.distinct([name for name, _ in pairs], "release: the keys of a JSON object")
     return found
 
 
 def _parse(content: str | bytes) -> Any:
+    """JSON as RFC 8259 has it: UTF-8 only, no byte-order mark; and no key twice, no NaN."""
     try:
-        return json.loads(content, parse_constant=_no_constants, object_pairs_hook=_no_repeats)
+        text = content.decode("utf-8") if isinstance(content, bytes) else content
+        return json.loads(text, parse_constant=_no_constants, object_pairs_hook=_no_repeats)
     except ReleaseError:
         raise
     except RecursionError:
         problem = "nested too deeply"
-    except UnicodeDecodeError:
-        problem = "not UTF-8 text"
-    except ValueError as error:
-        # Includes JSONDecodeError and the interpreter's limit on the digits of an integer.
-        position = getattr(error, "lineno", None)
-        problem = "not valid JSON" + (f" (line {position})" if position else "")
-    raise ReleaseError(f"release: {problem}")
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8 text (byte {error.start})"
+    except json.JSONDecodeError as error:
+        problem = f"not valid JSON (line {error.lineno}, column {error.colno}): {error.msg}"
+    except ValueError:
+        # What remains is the interpreter's limit on the digits of an integer.
+        problem = "a whole number has thousands of digits"
+    raise ReleaseError(f"release: {problem}" if content else "release: the file is empty")
 
 
 def _pretty(value: Any, indent: str = "") -> str:

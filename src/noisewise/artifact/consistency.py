@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from noisewise.artifact import check
+from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import zcdp_epsilon
 from noisewise.artifact.statistics import Clamped, Gram, Monomials, PowerSums, Tables
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
+
+
+NEEDS = {
+    "linear-regression": ("gram",),
+    "exponential-family": ("power-sums", "tables"),
+    "graphical-model": ("tables",),
+}
+"""The statistic, or the alternatives, without which a release of the family says nothing."""
+
+MOST = Fraction(sys.float_info.max)
 
 
 def check_release(release: Release) -> None:
@@ -25,6 +37,7 @@ def check_release(release: Release) -> None:
     check.distinct([b.statistic.kind for b in release.blocks], "blocks: kinds")
     check.text(release.software, "software")
     _check_words(release)
+    _check_family(release)
     _check_shapes(release)
     _check_population(release)
     _check_bounds(release)
@@ -33,24 +46,50 @@ def check_release(release: Release) -> None:
 
 def _check_words(release: Release) -> None:
     for key, value in release.model.items():
-        check.text(key, "model: key")
+        where = f"model: {check.shown(check.text(key, 'model: key'))}"
         if isinstance(value, tuple):
             for item in value:
-                check.text(item, f"model: {key}")
+                check.text(item, where)
         elif isinstance(value, str):
-            check.text(value, f"model: {key}")
+            check.text(value, where)
         else:
-            check.real(value, f"model: {key}")
+            check.real(value, where)
+    if release.created != "":
+        check.text(release.created, "created")
+    _check_fill(release)
+
+
+def _check_fill(release: Release) -> None:
+    """A number for a numeric column, one of its levels for a categorical one."""
+    levels: dict[str, tuple[Level, ...]] = {}
+    for block in release.blocks:
+        if isinstance(block.statistic, Tables):
+            levels |= block.statistic.levels
     used = _columns(release)
     for column, fill in release.fill.items():
         if column not in used:
-            raise ReleaseError(f"fill: {column!r} is not a column of this release")
-        if isinstance(fill, str):
-            check.text(fill, f"fill: {column}")
-        else:
-            check.real(fill, f"fill: {column}")
-    if release.created:
-        check.text(release.created, "created")
+            raise ReleaseError(f"fill: {check.shown(column)} is not a column of this release")
+        if column not in levels:
+            check.real(fill, f"fill: {check.shown(column)}")
+        elif check.level(fill, f"fill: {check.shown(column)}") not in levels[column]:
+            raise ReleaseError(f"fill: {check.shown(fill)} is not a level of {column!r}")
+
+
+def _check_family(release: Release) -> None:
+    """The statistics and words that the family's methods will look up."""
+    kinds = [b.statistic.kind for b in release.blocks]
+    needed = NEEDS.get(release.family, kinds)
+    if not set(needed) & set(kinds):
+        raise ReleaseError(f"blocks: a {release.family} release needs {' or '.join(needed)}")
+    if release.family == "exponential-family":
+        check.text(release.model.get("distribution"), "model: 'distribution'")
+    if release.family == "linear-regression":
+        x, y = release.model.get("x"), check.text(release.model.get("y"), "model: 'y'")
+        if not isinstance(x, tuple) or not x:
+            raise ReleaseError("model: 'x' must be a list of columns")
+        for column in (*x, y):
+            if column not in release.block("gram").statistic.columns:
+                raise ReleaseError(f"model: {check.shown(column)} is not a column of the gram")
 
 
 def _columns(release: Release) -> set[str]:
@@ -87,7 +126,8 @@ def _check_population(release: Release) -> None:
     for block in release.blocks:
         statistic = block.statistic
         if isinstance(statistic, Gram | PowerSums) and statistic.count == public:
-            raise ReleaseError(f"{statistic.kind}: a noisy count goes with a secret n only")
+            rule = "is public: no noisy count" if public else "is secret: a noisy count"
+            raise ReleaseError(f"{statistic.kind}: n {rule} belongs to the statistic")
 
 
 def _check_bounds(release: Release) -> None:
@@ -104,10 +144,11 @@ def _check_bounds(release: Release) -> None:
                 statistic.upper,
             ):
                 raise ReleaseError("power-sums: the interval differs from the column's bounds")
-        elif isinstance(statistic, Tables):
-            continue
-    if need != set(release.bounds):
-        raise ReleaseError("bounds: must be given for exactly the numeric columns released")
+    if odd := need ^ set(release.bounds):
+        raise ReleaseError(
+            "bounds: must be given for exactly the numeric columns released; "
+            f"{check.shown(min(odd))} is {'there' if min(odd) in release.bounds else 'missing'}"
+        )
     for selection in release.selections:
         bounds = release.bounds.get(selection.column)
         if bounds is None:
@@ -130,7 +171,8 @@ def _check_cost(release: Release) -> None:
     claim = guarantee.epsilon if guarantee.rho is None else guarantee.rho
     if spent > Fraction(claim):
         raise ReleaseError(
-            f"guarantee: the parts cost {float(spent)!r}, more than the {claim!r} claimed"
+            f"guarantee: the parts cost {float(min(spent, MOST))!r}, "
+            f"more than the {claim!r} claimed"
         )
     if guarantee.rho is not None:
         implied = zcdp_epsilon(guarantee.rho, guarantee.delta)

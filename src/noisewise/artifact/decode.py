@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ class Fields:
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
-            raise ReleaseError(f"{where}: must be a JSON object")
+            raise ReleaseError(f"{where}: must be a JSON object, not {check.shown(value)}")
         self._left = dict(value)
         self.where = where
 
@@ -40,39 +42,47 @@ class Fields:
         """The field as a list."""
         value = self.take(name)
         if not isinstance(value, list):
-            raise ReleaseError(f"{self.where}: {name!r} must be a list")
+            raise ReleaseError(f"{self.where}: {name!r} must be a list, not {check.shown(value)}")
         return value
 
     def flag(self, name: str) -> bool:
         """The field as true or false."""
         value = self.take(name)
         if not isinstance(value, bool):
-            raise ReleaseError(f"{self.where}: {name!r} must be true or false")
+            raise ReleaseError(
+                f"{self.where}: {name!r} must be true or false, not {check.shown(value)}"
+            )
         return value
 
     def object(self, name: str) -> dict[str, Any]:
         """The field as an object with free keys."""
         value = self.take(name)
         if not isinstance(value, dict):
-            raise ReleaseError(f"{self.where}: {name!r} must be a JSON object")
+            raise ReleaseError(
+                f"{self.where}: {name!r} must be a JSON object, not {check.shown(value)}"
+            )
         return value
-
-    def rest(self) -> dict[str, Any]:
-        """All fields not yet taken."""
-        left, self._left = self._left, {}
-        return left
 
     def done(self) -> None:
         """Nothing unknown may be left."""
         if self._left:
-            raise ReleaseError(f"{self.where}: unknown field {min(self._left)!r}")
+            raise ReleaseError(f"{self.where}: unknown field {check.shown(min(self._left))}")
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """The types say what is wrong; this adds which of several it is."""
+    try:
+        yield
+    except ReleaseError as error:
+        raise ReleaseError(f"{where}: {error}") from None
 
 
 def release(top: Fields) -> Release:
     """The whole content below the envelope."""
     groups, receipt = top.take("groups"), top.take("receipt")
-    model = {k: _words(v, f"model: {k}") for k, v in top.object("model").items()}
-    bounds = {c: _pair(b, f"bounds: {c}") for c, b in top.object("bounds").items()}
+    model = {k: _words(v, f"model: {check.shown(k)}") for k, v in top.object("model").items()}
+    bounds = {c: _pair(b, f"bounds: {check.shown(c)}") for c, b in top.object("bounds").items()}
     blocks = [_block(b, f"blocks[{i}]") for i, b in enumerate(top.items("blocks"))]
     selections = [_selection(s, f"selections[{i}]") for i, s in enumerate(top.items("selections"))]
     created = top.take("created")
@@ -107,8 +117,9 @@ def _words(value: Any, where: str) -> str | int | float | tuple[str, ...]:
 
 def _pair(value: Any, where: str) -> Bounds:
     if not isinstance(value, list) or len(value) != 2:
-        raise ReleaseError(f"{where}: must be [lower, upper]")
-    return Bounds(*value)
+        raise ReleaseError(f"{where}: must be [lower, upper], not {check.shown(value)}")
+    with _at(where):
+        return Bounds(*value)
 
 
 def _guarantee(value: Any) -> Guarantee:
@@ -150,45 +161,57 @@ def _selection(value: Any, where: str) -> Selection:
     quantiles = f.items("quantiles")
     if len(quantiles) != 2:
         raise ReleaseError(f"{where}: 'quantiles' must be [low, high]")
-    made = Selection(
-        column=f.take("column"),
-        within=_pair(f.take("within"), f"{where}: within"),
-        half_candidates=f.take("half_candidates"),
-        quantiles=(quantiles[0], quantiles[1]),
-        cost=f.take("cost"),
-    )
+    within = _pair(f.take("within"), f"{where}: within")
+    rest = {name: f.take(name) for name in ("column", "half_candidates", "cost")}
     f.done()
-    return made
+    with _at(where):
+        return Selection(within=within, quantiles=(quantiles[0], quantiles[1]), **rest)
 
 
 def _block(value: Any, where: str) -> Block:
     f = Fields(value, where)
-    spec = statistic(f.take("statistic"), f"{where}: statistic")
-    noise = Fields(f.take("noise"), f"{where}: noise")
-    made_noise = Noise(*(noise.take(n) for n in ("mechanism", "scale", "sensitivity", "cost")))
-    noise.done()
-    values = _matrix(f.object("values"), spec.names, where)
+    spec, noise, values = f.take("statistic"), f.take("noise"), f.object("values")
     f.done()
-    return Block(spec, made_noise, values)
+    with _at(where):
+        made = statistic(spec)
+        # Counted before a name is built: a small file may announce millions of them.
+        if len(values) != len(made.units):
+            raise ReleaseError(
+                f"'values' holds {len(values)} components, the {made.kind} has {len(made.units)}"
+            )
+        return Block(made, _noise(noise), _matrix(values, made.names))
 
 
-def _matrix(columns: dict[str, Any], names: tuple[str, ...], where: str) -> np.ndarray:
+def _noise(value: Any) -> Noise:
+    f = Fields(value, "noise")
+    parts = [f.take(name) for name in ("mechanism", "scale", "sensitivity", "cost")]
+    f.done()
+    return Noise(*parts)
+
+
+def _matrix(columns: dict[str, Any], names: tuple[str, ...]) -> np.ndarray:
     """Check names and widths before anything is allocated."""
-    if len(columns) != len(names) or set(columns) != set(names):
-        raise ReleaseError(f"{where}: 'values' must hold exactly the components of the statistic")
+    if odd := set(columns) ^ set(names):
+        there = "unknown" if min(odd) in columns else "missing"
+        raise ReleaseError(
+            "'values' must hold exactly the components of the statistic; "
+            f"{check.shown(min(odd))} is {there}"
+        )
     rows = [columns[n] for n in names]
     width = len(rows[0]) if isinstance(rows[0], list) else -1
     for name, row in zip(names, rows, strict=True):
+        where = f"values of {check.shown(name)}"
         if not isinstance(row, list) or len(row) != width or width < 1:
-            raise ReleaseError(f"{where}: values of {name!r} must be a list, as long as the others")
-        if any(type(v) is not int or abs(v) > check.MAX_INT for v in row):
-            raise ReleaseError(f"{where}: values of {name!r} must be 64-bit whole numbers")
+            raise ReleaseError(f"{where} must be a list, as long as the others")
+        for v in row:
+            if type(v) is not int or not -check.MAX_INT - 1 <= v <= check.MAX_INT:
+                raise ReleaseError(f"{where} must be 64-bit whole numbers, not {check.shown(v)}")
     return np.array(rows, dtype=np.int64)
 
 
-def statistic(value: Any, where: str) -> Statistic:
+def statistic(value: Any) -> Statistic:
     """The specification, by its kind."""
-    f = Fields(value, where)
+    f = Fields(value, "statistic")
     kind = f.take("kind")
     made: Statistic
     if kind == Gram.kind:
@@ -198,26 +221,23 @@ def statistic(value: Any, where: str) -> Statistic:
     elif kind == Clamped.kind:
         made = Clamped(tuple(f.items("columns")))
     elif kind == Tables.kind:
-        made = _tables(f, where)
+        made = _tables(f)
     elif kind == PowerSums.kind:
         names = ("lower", "upper", "outside", "degree", "origin", "scale", "bits")
         made = PowerSums(
             column=f.take("column"), count=f.flag("count"), **{n: f.take(n) for n in names}
         )
     else:
-        raise ReleaseError(f"{where}: 'kind' is not one this version knows")
+        raise ReleaseError(f"statistic: 'kind' {check.shown(kind)} is not known to this version")
     f.done()
     return made
 
 
-def _tables(f: Fields, where: str) -> Tables:
-    cliques = f.items("cliques")
+def _tables(f: Fields) -> Tables:
+    cliques, levels = f.items("cliques"), f.object("levels")
     if not all(isinstance(c, list) for c in cliques):
-        raise ReleaseError(f"{where}: 'cliques' must be a list of lists")
-    levels = Fields(f.take("levels"), f"{where}: levels")
-    made: dict[str, Any] = {}
-    for column, values in levels.rest().items():
+        raise ReleaseError("tables: 'cliques' must be a list of lists")
+    for column, values in levels.items():
         if not isinstance(values, list):
-            raise ReleaseError(f"{where}: levels of {column!r} must be a list")
-        made[column] = tuple(values)
-    return Tables(tuple(tuple(c) for c in cliques), made)
+            raise ReleaseError(f"tables: levels of {check.shown(column)} must be a list")
+    return Tables(tuple(tuple(c) for c in cliques), {c: tuple(v) for c, v in levels.items()})

@@ -115,7 +115,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         alpha = 1 + math.exp(log_excess)
         return rho * alpha - math.log(alpha * delta) / (alpha - 1) + math.log1p(-1 / alpha)
 
-    low, high = -25.0, 25.0
+    low, high = -25.0, 60.0
     for _ in range(200):
         third = (high - low) / 3
         if epsilon_at(low + third) < epsilon_at(high - third):

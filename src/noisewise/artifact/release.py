@@ -13,7 +13,7 @@ import numpy as np
 from noisewise.artifact import check
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.check import Level
-from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.statistics import MAX_ROWS, Statistic
 
@@ -76,7 +76,10 @@ class Population:
         if self.total is not None:
             check.integer(self.total, "population: total", 0, MAX_ROWS)
             if self.policy == "public" and self.total != sum(self.sizes):
-                raise ReleaseError("population: total must be the sum of sizes")
+                raise ReleaseError(
+                    f"population: total must be the sum of sizes, {sum(self.sizes)}, "
+                    f"not {self.total}"
+                )
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,9 @@ class Selection:
         object.__setattr__(self, "cost", check.positive(self.cost, "selection: cost"))
         low, high = (check.real(q, "selection: quantiles") for q in self.quantiles)
         if not 0 <= low < high <= 1:
-            raise ReleaseError("selection: quantiles must satisfy 0 <= low < high <= 1")
+            raise ReleaseError(
+                f"selection: quantiles must satisfy 0 <= low < high <= 1, not {low!r} and {high!r}"
+            )
         object.__setattr__(self, "quantiles", (low, high))
 
 
@@ -117,7 +122,7 @@ class Block:
         if values.shape[0] != len(self.statistic.names) or values.shape[1] < 1:
             raise ReleaseError(
                 f"{self.statistic.kind}: {len(self.statistic.names)} components were announced, "
-                f"{values.shape[0]} are there"
+                f"{values.shape[0]} are there, for {values.shape[1]} groups"
             )
         check.distinct(self.statistic.names, f"{self.statistic.kind}: component names")
         values.flags.writeable = False
@@ -191,6 +196,8 @@ class Release:
         """
         from noisewise.artifact import views
 
+        if units not in ("box", "user"):
+            raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
         return views.box_table(self) if units == "box" else views.user_table(self)
 
     # -- the file --------------------------------------------------------------------------
@@ -224,10 +231,14 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        return self.to_json() == other.to_json()
+        from noisewise.artifact import codec
+
+        return codec.canonical(self) == codec.canonical(other)
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        from noisewise.artifact import codec
+
+        return hash(codec.canonical(self))
 
     def __repr__(self) -> str:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)

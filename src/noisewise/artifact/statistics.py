@@ -10,6 +10,7 @@ natural units elsewhere.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,8 @@ MONOMIAL_BITS = 7
 
 MAX_ROWS = 2**32
 MAX_COMPONENTS = 2_000_000
+MAX_NAME_CHARS = 2**28
+"""All component names together: every one stands in the file, so they cannot be longer than it."""
 
 Exponents = tuple[int, ...]
 """A product of columns, as the sorted indices of its factors; () is the constant 1."""
@@ -38,6 +41,14 @@ def _columns(values: tuple[str, ...], where: str) -> tuple[str, ...]:
         raise ReleaseError(f"{where} must name at least one column")
     check.distinct(names, where)
     return names
+
+
+def _affordable(kind: str, components: int, characters: int) -> None:
+    """Asked before a name or product is built: a small file must not claim all of memory."""
+    if components > MAX_COMPONENTS:
+        raise ReleaseError(f"{kind}: {components} components, more than {MAX_COMPONENTS}")
+    if characters > MAX_NAME_CHARS:
+        raise ReleaseError(f"{kind}: the component names exceed {MAX_NAME_CHARS} characters in all")
 
 
 def _product_name(columns: tuple[str, ...], product: Exponents) -> str:
@@ -60,6 +71,8 @@ class Gram:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", _columns(self.columns, "gram: columns"))
         check.integer(self.bits, "gram: bits", 1, GRAM_BITS)
+        k = len(self.columns)
+        _affordable(self.kind, k * (k + 3) // 2 + 1, (k + 2) * sum(map(len, self.columns)))
 
     @cached_property
     def products(self) -> tuple[Exponents, ...]:
@@ -101,6 +114,9 @@ class Monomials:
         if check.integer(self.degree, "monomials: degree", 2, 4) == 3:
             raise ReleaseError("monomials: degree must be 2 or 4")
         check.integer(self.bits, "monomials: bits", 1, MONOMIAL_BITS)
+        components = math.comb(len(self.columns) + self.degree, self.degree) - 1
+        longest = self.degree * (max(map(len, self.columns)) + 3)
+        _affordable(self.kind, components, components * longest)
 
     @cached_property
     def products(self) -> tuple[Exponents, ...]:
@@ -151,13 +167,20 @@ class PowerSums:
         check.integer(self.degree, "power-sums: degree", 1, 2)
         check.integer(self.bits, "power-sums: bits", 0, GRAM_BITS)
         if not self.lower < self.upper:
-            raise ReleaseError("power-sums: lower must be below upper")
+            raise ReleaseError(
+                f"power-sums: lower must be below upper, not ({self.lower!r}, {self.upper!r})"
+            )
         reach = max(abs(self.lower - self.origin), abs(self.upper - self.origin)) / self.scale
         # Integer lattices (bits = 0) keep counts as counts; elsewhere the interval fits the box.
         if not reach <= (2.0 ** (30 // self.degree) if self.bits == 0 else 1.0):
-            raise ReleaseError("power-sums: the interval does not fit origin and scale")
-        if not 1e-290 < self.scale < 1e145:
-            raise ReleaseError("power-sums: scale must be between 1e-290 and 1e145")
+            raise ReleaseError(
+                f"power-sums: the interval ({self.lower!r}, {self.upper!r}) does not fit origin "
+                f"{self.origin!r} and scale {self.scale!r}"
+            )
+        if not 1e-145 < self.scale < 1e145:
+            raise ReleaseError(
+                f"power-sums: scale must be between 1e-145 and 1e145, not {self.scale!r}"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -198,17 +221,32 @@ class Tables:
         check.distinct([frozenset(c) for c in cliques], "tables: cliques")
         used = {c for clique in cliques for c in clique}
         if used != set(self.levels):
+            odd = check.shown(min(used ^ set(self.levels)))
             raise ReleaseError(
-                "tables: levels must be given for exactly the columns in the cliques"
+                "tables: levels must be given for exactly the columns in the cliques; "
+                f"{odd} is in one of the two only"
             )
         levels = {
-            check.text(c, "tables: column"): check.levels(v, f"tables: levels[{c!r}]")
+            check.text(c, "tables: column"): check.levels(v, f"tables: levels[{check.shown(c)}]")
             for c, v in self.levels.items()
         }
         object.__setattr__(self, "cliques", cliques)
         object.__setattr__(self, "levels", levels)
-        if sum(self.sizes) > MAX_COMPONENTS:
-            raise ReleaseError(f"tables: more than {MAX_COMPONENTS} cells in all")
+        self._check_cells()
+
+    def _check_cells(self) -> None:
+        """As many cells, and as long names, as a file can hold; stops counting where too many."""
+        cells = characters = 0
+        for clique in self.cliques:
+            size = 1
+            for column in clique:
+                size *= len(self.levels[column])
+                _affordable(self.kind, cells + size, 0)
+            cells += size
+            for column in clique:
+                shown = sum(len(f"{column}={v},") for v in self.levels[column])
+                characters += size // len(self.levels[column]) * shown
+        _affordable(self.kind, cells, characters)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -218,13 +256,7 @@ class Tables:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of cells of each table."""
-        sizes = []
-        for clique in self.cliques:
-            size = 1
-            for column in clique:
-                size *= len(self.levels[column])
-            sizes.append(size)
-        return tuple(sizes)
+        return tuple(math.prod(len(self.levels[c]) for c in clique) for clique in self.cliques)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact.statistics import Clamped, Gram, Monomials
+from noisewise.artifact.statistics import Gram, Monomials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,8 +17,19 @@ if TYPE_CHECKING:
 
 
 def noise_sd(noise: Noise) -> float:
-    """Standard deviation of the noise, in the block's integer unit."""
-    return noise.scale * (math.sqrt(2.0) if noise.mechanism == "laplace" else 1.0)
+    """Standard deviation of the noise, in the block's integer unit.
+
+    Of the discrete distributions, P(k) ∝ exp(-|k|/b) or exp(-k²/2b²): below the continuous √2 b
+    and b where the scale is a step or less, as it is for counts at a generous ε.
+    """
+    if noise.mechanism == "laplace":
+        half_step = 1 / (2 * noise.scale)
+        return 1 / (math.sqrt(2.0) * math.sinh(half_step)) if half_step < 700 else 0.0
+    if noise.scale > 10:
+        return noise.scale  # exact in float64: they differ by a factor of 1 - 4π²b² exp(-2π²b²)
+    k = np.arange(1, 400)
+    weights = 2 * np.exp(-((k / noise.scale) ** 2) / 2)
+    return math.sqrt(float(k**2 @ weights) / (1 + float(weights.sum())))
 
 
 def _frame(
@@ -59,8 +70,6 @@ def user_table(release: Release) -> pd.DataFrame:
         if isinstance(block.statistic, Gram):
             values, spread = _unscale_gram(release, block)
         frames.append(_frame(release, block, values, spread, "noise_sd"))
-        if isinstance(block.statistic, Clamped):
-            continue
     return pd.concat(frames, ignore_index=True)
 
 

@@ -1,8 +1,35 @@
-"""OWNER: from a sensitive table to one public file."""
+"""OWNER: from a sensitive table to one public file.
 
-from noisewise.release.arguments import PrivateBounds
-from noisewise.release.expfam import exponential_family
-from noisewise.release.graphical import graphical_model
-from noisewise.release.linear import linear_regression
+Names load on first use: looking into a ledger should not wait for OpenDP and Arrow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noisewise.release.arguments import PrivateBounds
+    from noisewise.release.expfam import exponential_family
+    from noisewise.release.graphical import graphical_model
+    from noisewise.release.linear import linear_regression
+
+_HOMES = {
+    "PrivateBounds": "arguments",
+    "exponential_family": "expfam",
+    "graphical_model": "graphical",
+    "linear_regression": "linear",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"noisewise.release.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'noisewise.release' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOMES)
+
 
 __all__ = ["PrivateBounds", "exponential_family", "graphical_model", "linear_regression"]

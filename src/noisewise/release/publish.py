@@ -88,7 +88,7 @@ def publish(source: Any, order: Order) -> Release:
     statistics = order.specify(bounds)
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
     reader.check(tuple(order.bounds), (*order.coded, *group))
-    parts: tuple[Part, ...] = tuple(part_of(s, bounds, order.fill) for s in statistics)
+    parts = tuple(part_of(s, bounds, order.fill) for s in statistics)
     plan = SumPlan(parts, order.group_code)
     sums = reader.sum(plan, order.progress)
     _refuse(sums, order)
@@ -131,7 +131,10 @@ def _search(
     lattices = {c: candidate_lattice(c, w, fills.get(c)) for c, w in order.wishes.items()}
     # Every column takes part, so that a record is complete here exactly when it is later.
     present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in order.bounds)
-    parts = (ProductSums(present, ((),)), *(Histogram(f) for f in lattices.values()))
+    parts: tuple[Part, ...] = (
+        ProductSums(present, ((),)),
+        *(Histogram(f) for f in lattices.values()),
+    )
     sums = reader.sum(SumPlan(parts, order.group_code), order.progress)
     _refuse(sums, order)
     till.pay()

@@ -125,8 +125,8 @@ class PostgresStore:
 
     def _reason(self, error: psycopg.Error) -> str:
         text = " ".join((error.diag.message_primary or str(error)).split())
-        hides = text and not any(secret in text for secret in self._secrets)
-        return f": {text}" if hides else f" ({type(error).__name__})"
+        safe = text and not any(secret in text for secret in self._secrets)
+        return f": {text}" if safe else f" ({type(error).__name__})"
 
     def close(self) -> None:
         """End the session."""

@@ -120,9 +120,9 @@ class ArrowSource:
 
 def _is_numeric(kind: Any) -> bool:
     t = pa.types
-    return bool(
-        t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind) or t.is_boolean(kind)
-    )
+    # A column of nothing but NULL has the type "null": it is missing everywhere, not wrong.
+    kinds = (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null)
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def _is_text(kind: Any) -> bool:
@@ -153,7 +153,7 @@ def _codes(column: pa.Array, code: Coded) -> np.ndarray:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     textual = isinstance(code.levels[0], str)
-    if _is_text(column.type) != textual:
+    if _is_text(column.type) != textual and not pa.types.is_null(column.type):
         held, listed = ("text", "whole numbers") if not textual else ("numbers", "text")
         raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
     column, levels = _comparable(column, code)

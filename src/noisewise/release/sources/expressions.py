@@ -24,9 +24,10 @@ from noisewise.artifact import DataError
 from noisewise.artifact.statistics import Exponents
 from noisewise.release.lattice import Coded, Feature, Scaled
 from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
+from noisewise.release.sources.gather import sum_name
 
 INLINE_LEVELS = 100
-"""Longer public lists go to the engine as a table: Polars compares with each term of an IN."""
+"""Longer public lists go to Polars as a table."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,6 @@ class Prepared:
         return functools.reduce(operator.mul, factors).sum().fill_null(0)
 
 
-def sum_name(part: int, component: int) -> str:
-    """Column of `Prepared.totals` that holds a component of a part."""
-    return f"s{part}_{component}"
-
-
 def prepare(table: Any, plan: SumPlan, *, send_group_list: bool) -> Prepared:
     """Everything that happens to a single record, in the engine.
 
@@ -103,24 +99,37 @@ def prepare(table: Any, plan: SumPlan, *, send_group_list: bool) -> Prepared:
     )
     sent = [code for code in plan.codes if send_group_list or code != plan.group]
     t = t.mutate(
-        **{f"l{key}": t[key].notnull() for key in keys.values()},
-        **{f"l{keys[code.column]}": _listed(t[keys[code.column]], code) for code in sent},
+        **{
+            f"l{keys[code.column]}": _listed(t[keys[code.column]], code)
+            if code in sent
+            else t[keys[code.column]].notnull()
+            for code in plan.codes
+        }
     )
     values = {feature: f"u{j}" for j, feature in enumerate(dict.fromkeys(plan.features))}
+    records = t.mutate(
+        complete=_complete(t, numbers, keys),
+        **{f"m{x}": _bit(t[x].isnull()) for x in (*numbers.values(), *keys.values())},
+        **{f"f{key}": _bit(t[key].notnull() & ~t[f"l{key}"]) for key in keys.values()},
+        **{u: _value(t[numbers[f.column]], f) for f, u in values.items()},
+        **_grouping(t, plan.group, keys),
+    )
     return Prepared(
         plan,
-        t.mutate(
-            complete=_complete(t, numbers, keys),
-            **{f"m{x}": _bit(t[x].isnull()) for x in (*numbers.values(), *keys.values())},
-            **{f"f{key}": _bit(t[key].notnull() & ~t[f"l{key}"]) for key in keys.values()},
-            **{u: _value(t[numbers[f.column]], f) for f, u in values.items()},
-            **_grouping(t, plan.group, keys),
-        ),
+        _once(records),
         values,
         keys,
         {f"m{name}": column for column, name in (*numbers.items(), *keys.items())},
         {f"f{key}": column for column, key in keys.items()},
     )
+
+
+def _once(records: Any) -> Any:
+    """Keep PostgreSQL from working a column out again for every sum it appears in (3 times slower).
+
+    It merges nested SELECTs, unless there is a LIMIT; this one is beyond any number of rows.
+    """
+    return records.limit(2**62) if records.get_backend().name == "postgres" else records
 
 
 def _complete(t: Any, numbers: dict[str, str], keys: dict[str, str]) -> Any:
@@ -142,7 +151,7 @@ def constant(x: float) -> Any:
 
 
 def _bit(condition: Any) -> Any:
-    return ibis.ifelse(condition, 1, 0)
+    return ibis.ifelse(condition, _whole(1), _whole(0))
 
 
 def _real(column: Any) -> Any:
@@ -166,7 +175,7 @@ def _value(x: Any, feature: Feature) -> Any:
     """What a present number contributes, as `lattice.evaluate`; NULL stays NULL."""
     outside = (x < constant(feature.lower)) | (x > constant(feature.upper))
     if not isinstance(feature, Scaled):
-        return _whole(_bit(outside))
+        return _bit(outside)
     least, most = reach(feature)
     near = ibis.cases(
         (x < constant(least), constant(least)), (x > constant(most), constant(most)), else_=x
@@ -177,20 +186,28 @@ def _value(x: Any, feature: Feature) -> Any:
     return ibis.ifelse(outside, _whole(0), u) if feature.outside == "drop" else u
 
 
-def _whole(value: Any) -> Any:
-    """A 64-bit integer: products are at most 2**30, so that 2**32 records fit."""
-    return ibis.literal(value, "int64") if isinstance(value, int) else value.cast("int64")
+def _whole(value: int) -> Any:
+    """A 64-bit integer: products are at most 2**30, so that the sum of 2**32 records fits."""
+    return ibis.literal(value, "int64")
 
 
 def _scaled(distance: Any, factor: float) -> Any:
-    """``distance * factor``, with the zero that IEEE gives where PostgreSQL refuses to underflow."""
-    if factor >= 1:
-        return distance * constant(factor)
-    least = 5e-324 / factor
-    while least * factor > 0:
-        least = math.nextafter(least, 0)
-    vanishes = (distance >= constant(-least)) & (distance <= constant(least))
-    return ibis.ifelse(vanishes, constant(0), distance) * constant(factor)
+    """``distance * factor``; where IEEE rounds that to zero, PostgreSQL would raise instead."""
+    if factor < 1:
+        vanishing = constant(_vanishing(factor))
+        vanishes = (distance <= vanishing) & (distance >= -vanishing)
+        distance = ibis.ifelse(vanishes, constant(0), distance)
+    return distance * constant(factor)
+
+
+def _vanishing(factor: float) -> float:
+    """The largest number whose product with a factor below one is rounded to zero."""
+    x = math.ldexp(1 / factor, -1075)
+    while x * factor > 0:
+        x = math.nextafter(x, 0)
+    while math.nextafter(x, math.inf) * factor == 0:
+        x = math.nextafter(x, math.inf)
+    return x
 
 
 def reach(feature: Scaled) -> tuple[float, float]:
@@ -231,15 +248,13 @@ def _level(level: Any, key: Any) -> Any:
 
 
 def _listed(key: Any, code: Coded) -> Any:
-    """Is the key on the public list? Never NULL."""
-    if len(code.levels) <= INLINE_LEVELS:
-        found = key.isin([_level(level, key) for level in code.levels])
-    else:
-        # A semi-join by nature: it cannot multiply records, whatever an engine's collation thinks
-        # equal. A left join could, and a record counted twice breaks the sensitivity.
-        found = key.isin(_list_table(key, code)["level"])
-    return found.fill_null(False)
+    """Is the key on the public list? Never NULL.
 
-
-def _list_table(key: Any, code: Coded) -> Any:
-    return ibis.memtable({"level": list(code.levels)}, schema={"level": str(key.type())})
+    SQL engines hash the terms of a long IN, and reading it needs no right to create a table.
+    Polars would compare with each term, but a table costs it nothing. Neither is a join that could
+    count a record twice, should a collation find two levels equal.
+    """
+    if len(code.levels) > INLINE_LEVELS and key.get_backend().name == "polars":
+        public = ibis.memtable({"level": code.levels}, schema={"level": str(key.type())})
+        return key.isin(public["level"]).fill_null(False)
+    return key.isin([_level(level, key) for level in code.levels]).fill_null(False)

@@ -11,7 +11,11 @@ import pyarrow as pa
 
 from noisewise.release.lattice import Coded
 from noisewise.release.plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
-from noisewise.release.sources.expressions import sum_name
+
+
+def sum_name(part: int, component: int) -> str:
+    """The column that holds one sum of products."""
+    return f"s{part}_{component}"
 
 
 class Gathered:

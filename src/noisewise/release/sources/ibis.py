@@ -98,7 +98,7 @@ class IbisSource:
         return prepared, totals
 
     def _fetch(self, step: str, query: Callable[[], Any]) -> pa.Table:
-        return self._ask(step, lambda: query().to_pyarrow())
+        return self._ask(step, lambda: _collected(query()))
 
     def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
         """An engine's exception is withheld, as cause and context too: it may quote a record."""
@@ -115,6 +115,14 @@ class IbisSource:
         with contextlib.suppress(Exception):
             name = self._table.get_backend().name
         return ENGINES.get(name, name)
+
+
+def _collected(query: Any) -> pa.Table:
+    """The answer without a detour: Ibis fetches from Spark through pandas, where NULL makes floats."""
+    backend = query.get_backend()
+    if backend.name == "pyspark":
+        return backend.raw_sql(backend.compile(query)).toArrow()
+    return query.to_pyarrow()
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -1,0 +1,94 @@
+"""A table named by a URL. Neither user, password nor server message reaches an error's text."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from noisewise.artifact import ArgumentError, DataError, SourceError
+
+FORM = (
+    "postgresql://user@host/database#table, duckdb://file.db#table, or #schema.table instead of "
+    "#table"
+)
+
+PATIENCE_S = 30
+"""Wait for a server so long, unless the URL has a ``connect_timeout``: libpq's is minutes."""
+
+Opened = tuple[Any, Callable[[], None]]
+
+
+def open_table(url: str) -> Opened:
+    """An Ibis table, and the call that closes its connection."""
+    parts = _split(url)
+    openers = {"postgresql": _postgres, "postgres": _postgres, "duckdb": _duckdb}
+    if parts.scheme not in openers:
+        raise ArgumentError(f"source: {parts.scheme}:// is not known; the form is {FORM}")
+    if not parts.fragment:
+        raise ArgumentError(f"source: the URL does not say which table; the form is {FORM}")
+    backend, where = openers[parts.scheme](parts)
+    schema, _, name = unquote(parts.fragment).rpartition(".")
+    table = _table(backend, name, schema or None)
+    if table is None:
+        backend.disconnect()
+        raise DataError(
+            f"{where} has no table {unquote(parts.fragment)!r} that can be read (upper and lower "
+            "case count)"
+        )
+    return table, backend.disconnect
+
+
+def _split(url: str) -> SplitResult:
+    with contextlib.suppress(ValueError):
+        return urlsplit(url)
+    raise ArgumentError(f"source: this is not a URL; the form is {FORM}")
+
+
+def _ibis(extra: str) -> Any:
+    try:
+        import ibis
+
+        if extra == "postgres":
+            import psycopg  # noqa: F401
+    except ImportError:
+        raise ArgumentError(
+            f"source: reading a database needs more packages: pip install 'noisewise[{extra}]'"
+        ) from None
+    return ibis
+
+
+def _postgres(parts: SplitResult) -> tuple[Any, str]:
+    ibis = _ibis("postgres")
+    import psycopg
+
+    query = parse_qs(parts.query)
+    host = parts.hostname or query.get("host", ["this machine"])[0]
+    database = unquote(parts.path.lstrip("/")) or query.get("dbname", ["(default)"])[0]
+    where = f"PostgreSQL database {database!r} on {host!r}"
+    patience = {} if "connect_timeout" in query else {"connect_timeout": PATIENCE_S}
+    with contextlib.suppress(Exception):
+        # libpq reads the URL itself: it knows sockets, services, certificates and password files.
+        address = parts._replace(fragment="").geturl()
+        connection = psycopg.connect(address, autocommit=True, **patience)
+        return ibis.postgres.from_connection(connection), where
+    raise SourceError(f"cannot connect to {where}: is it running, and are name and password right?")
+
+
+def _duckdb(parts: SplitResult) -> tuple[Any, str]:
+    ibis = _ibis("engines")
+    path = Path(unquote(parts.netloc + parts.path))
+    where = f"DuckDB file {str(path)!r}"
+    if not path.is_file():  # DuckDB would make an empty one
+        raise SourceError(f"there is no {where}")
+    with contextlib.suppress(Exception):
+        return ibis.duckdb.connect(path, read_only=True), where
+    raise SourceError(f"cannot open {where}: is it one, and is no other program writing to it?")
+
+
+def _table(backend: Any, name: str, schema: str | None) -> Any:
+    with contextlib.suppress(Exception):
+        return backend.table(name, database=schema)
+    return None

@@ -1,0 +1,234 @@
+"""Valid releases without a table or a mechanism: the wire's own types, numbers from a seed.
+
+``FACTORIES`` has one maker per shape a file can take; tests run over all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from noisewise.artifact import (
+    Block,
+    Bounds,
+    Clamped,
+    Gram,
+    Groups,
+    Guarantee,
+    Mechanism,
+    Monomials,
+    Neighbours,
+    Noise,
+    Population,
+    PowerSums,
+    Receipt,
+    Release,
+    Selection,
+    Statistic,
+    Tables,
+)
+from noisewise.artifact.guarantee import zcdp_epsilon
+
+DELTA = 1e-6
+BOUNDS = {"pir": Bounds(0, 1), "kir": Bounds(-2.5, 7.25), "alter": Bounds(16, 120)}
+COLUMNS = tuple(BOUNDS)
+TRACTS = Groups("tract", ("0101", "0102", "0103", "größer"))
+YEARS = Groups("year", (2019, 2020, 2021))
+
+
+def noise(mechanism: Mechanism, sensitivity: float, cost: float) -> Noise:
+    """Just enough noise for the cost."""
+    if mechanism == "laplace":
+        return Noise(mechanism, sensitivity / cost, sensitivity, cost)
+    return Noise(mechanism, sensitivity / math.sqrt(2 * cost), sensitivity, cost)
+
+
+def guarantee(
+    mechanism: Mechanism, cost: float, neighbours: Neighbours, within_groups: bool = False
+) -> Guarantee:
+    """The guarantee whose whole budget is ``cost``: an epsilon, or a rho."""
+    if mechanism == "laplace":
+        return Guarantee(cost, neighbours, within_groups=within_groups)
+    return Guarantee(zcdp_epsilon(cost, DELTA), neighbours, DELTA, cost, within_groups)
+
+
+def block(statistic: Statistic, noise: Noise, groups: int = 1, seed: int = 0) -> Block:
+    """Any integers will do: the wire does not judge them."""
+    size = (len(statistic.names), groups)
+    drawn = np.random.default_rng(seed).normal(1e5, noise.scale, size)
+    return Block(statistic, noise, drawn.astype(np.int64))
+
+
+def regression(
+    mechanism: Mechanism = "laplace",
+    neighbours: Neighbours = "replace-one",
+    groups: Groups | None = None,
+    sizes: tuple[int, ...] = (1000,),
+    total: int | None = None,
+    **extra: Any,
+) -> Release:
+    """A Gram matrix of three columns; empty ``sizes`` make n secret."""
+    gram = Gram(COLUMNS, count=not sizes)
+    cost = 0.25
+    spent = noise(mechanism, 9.375 * 4**gram.bits, cost)
+    within = groups is not None and bool(sizes)
+    return Release(
+        family="linear-regression",
+        model={"x": COLUMNS[:-1], "y": COLUMNS[-1]},
+        guarantee=guarantee(mechanism, 1.0, neighbours, within),
+        population=Population("public" if sizes else "noisy", sizes, total),
+        blocks=(
+            block(gram, spent, 1 if groups is None else len(groups.keys)),
+            *extra.pop("blocks", ()),
+        ),
+        bounds=BOUNDS,
+        groups=groups,
+        **extra,
+    )
+
+
+def regression_with_everything() -> Release:
+    """Monomials, clamped counts, a private choice of bounds, fills, a receipt, a date."""
+    return regression(
+        blocks=(
+            block(Monomials(COLUMNS[:-1]), noise("laplace", 14 * 2.0**28, 0.25), seed=1),
+            block(Clamped(COLUMNS), noise("laplace", 3, 0.125), seed=2),
+        ),
+        selections=(Selection("alter", Bounds(0, 150), 512, (0.01, 0.99), 0.125),),
+        fill={"pir": 0.5, "kir": 0},
+        receipt=Receipt("ledger-7f", "people 2024", "entry-12"),
+        software="noisewise 0.1.0, opendp 0.16.0",
+        created="2025-01-31T12:00:00+00:00",
+    )
+
+
+def power_sums(statistic: PowerSums, distribution: str, **model: float) -> Release:
+    """One column that follows a distribution."""
+    public = not statistic.count
+    return Release(
+        family="exponential-family",
+        model={"distribution": distribution, **model},
+        guarantee=guarantee("laplace", 0.5, "replace-one" if public else "add-remove"),
+        population=Population("public", (250,)) if public else Population("noisy"),
+        blocks=(block(statistic, noise("laplace", 40.0, 0.5)),),
+        bounds={statistic.column: Bounds(statistic.lower, statistic.upper)},
+    )
+
+
+def tables(
+    cliques: tuple[tuple[str, ...], ...],
+    family: str,
+    model: Mapping[str, str],
+    mechanism: Mechanism = "laplace",
+) -> Release:
+    """Contingency tables; one column has whole numbers for levels."""
+    known = {"sex": ("f", "m", "x"), "smokes": ("no", "yes"), "children": (0, 1, 2, 3)}
+    used = {c for clique in cliques for c in clique}
+    statistic = Tables(cliques, {c: v for c, v in known.items() if c in used})
+    return Release(
+        family=family,
+        model=model,
+        guarantee=guarantee(mechanism, 1.0, "replace-one"),
+        population=Population("public", (5000,)),
+        blocks=(block(statistic, noise(mechanism, 2.0 * len(cliques), 1.0)),),
+        fill={cliques[0][0]: known[cliques[0][0]][0]},
+    )
+
+
+FACTORIES: dict[str, Callable[[], Release]] = {
+    "regression": regression,
+    "regression-gaussian": lambda: regression("gaussian"),
+    "regression-add-remove": lambda: regression(neighbours="add-remove", sizes=()),
+    "regression-gaussian-add-remove": lambda: regression("gaussian", "add-remove", sizes=()),
+    "regression-public-sizes": lambda: regression(groups=TRACTS, sizes=(9, 0, 120, 4)),
+    "regression-moving-between-groups": lambda: regression(groups=YEARS, sizes=(), total=700),
+    "regression-groups-add-remove": lambda: regression(
+        neighbours="add-remove", groups=TRACTS, sizes=()
+    ),
+    "regression-with-everything": regression_with_everything,
+    "bernoulli": lambda: power_sums(
+        PowerSums("owns", 0, 1, "clamp", degree=1, count=False, bits=0), "bernoulli"
+    ),
+    "binomial": lambda: power_sums(
+        PowerSums("hits", 0, 10, "clamp", degree=1, count=False, bits=0), "binomial", trials=10
+    ),
+    "exponential-dropped": lambda: power_sums(
+        PowerSums("wait", 0, 3.5, "drop", degree=1, count=False, scale=4.0), "exponential"
+    ),
+    "gamma-clamped-secret-n": lambda: power_sums(
+        PowerSums("rain", 0, 3.5, "clamp", degree=1, count=True, scale=4.0), "gamma", shape=2.5
+    ),
+    "normal-squares": lambda: power_sums(
+        PowerSums("height", 140, 210, "drop", degree=2, count=True, origin=175, scale=64.0),
+        "normal",
+    ),
+    "categorical": lambda: tables(
+        (("sex",),), "exponential-family", {"distribution": "categorical"}
+    ),
+    "graphical": lambda: tables(
+        (("sex", "smokes"), ("smokes", "children"), ("sex",)), "graphical-model", {}
+    ),
+    "graphical-gaussian": lambda: tables(
+        (("sex", "smokes", "children"),), "graphical-model", {}, "gaussian"
+    ),
+}
+
+
+def content_of(release: Release) -> dict[str, Any]:
+    """The file as plain dictionaries, free to be spoilt."""
+    found: dict[str, Any] = json.loads(release.to_json())
+    return found
+
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def _place(content: Any, path: str) -> tuple[Any, str | int]:
+    """The holder of ``a.0.b`` (numbers index lists), and the last step."""
+    *steps, last = [int(s) if s.isdigit() else s for s in path.split(".")]
+    for step in steps:
+        content = content[step]
+    return content, last
+
+
+def put(path: str, value: object) -> Edit:
+    """Set a field that is there, or a new one."""
+
+    def edit(content: dict[str, Any]) -> None:
+        holder, last = _place(content, path)
+        holder[last] = value
+
+    return edit
+
+
+def drop(path: str) -> Edit:
+    """Remove a field."""
+
+    def edit(content: dict[str, Any]) -> None:
+        holder, last = _place(content, path)
+        del holder[last]
+
+    return edit
+
+
+def both(*edits: Edit) -> Edit:
+    """Several edits at once."""
+
+    def edit(content: dict[str, Any]) -> None:
+        for one in edits:
+            one(content)
+
+    return edit
+
+
+def redigested(content: Mapping[str, Any]) -> str:
+    """The file as a careful forger writes it: whatever it says, the digest is right."""
+    head = ("format", "version", "sha256")
+    below = {k: v for k, v in content.items() if k not in head}
+    canonical = json.dumps(below, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**content, "sha256": hashlib.sha256(canonical.encode()).hexdigest()})
