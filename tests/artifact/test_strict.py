@@ -149,7 +149,7 @@ def test_oversize_content_is_refused_unparsed(monkeypatch: pytest.MonkeyPatch) -
 # -- content with a right digest ---------------------------------------------------------------
 
 
-def check_cases(factory: str, edit: Edit, fragment: str) -> None:
+def check_case(factory: str, edit: Edit, fragment: str) -> None:
     content = content_of(FACTORIES[factory]())
     edit(content)
     refused(redigested(content), fragment)
@@ -172,7 +172,7 @@ FIELDS = [
 
 @pytest.mark.parametrize("path", [f for f in FIELDS if f != "sha256"])
 def test_a_missing_field_is_named(path: str) -> None:
-    check_cases(FULL, drop(path), f"{path.split('.')[-1]!r} is missing")
+    check_case(FULL, drop(path), f"{path.split('.')[-1]!r} is missing")
 
 
 PLACES = ["guarantee", "population", "receipt", "selections.0", "blocks.0", NOISE, GRAM]
@@ -180,7 +180,7 @@ PLACES = ["guarantee", "population", "receipt", "selections.0", "blocks.0", NOIS
 
 @pytest.mark.parametrize("place", ["", *(f"{p}." for p in PLACES)])
 def test_an_unknown_field_is_named(place: str) -> None:
-    check_cases(FULL, put(f"{place}comment", "hello"), "unknown field 'comment'")
+    check_case(FULL, put(f"{place}comment", "hello"), "unknown field 'comment'")
 
 
 @pytest.mark.parametrize("path", [f for f in FIELDS if f not in ("created", "sha256")])
@@ -244,7 +244,7 @@ WRONG_TYPES = {
     ("path", "value", "fragment"), WRONG_TYPES.values(), ids=WRONG_TYPES.keys()
 )
 def test_a_wrong_value_is_named_with_its_place(path: str, value: object, fragment: str) -> None:
-    check_cases(FULL, put(path, value), fragment)
+    check_case(FULL, put(path, value), fragment)
 
 
 SHAPES: dict[str, tuple[str, Edit, str]] = {
@@ -324,7 +324,7 @@ SHAPES: dict[str, tuple[str, Edit, str]] = {
 
 @pytest.mark.parametrize(("factory", "edit", "fragment"), SHAPES.values(), ids=SHAPES.keys())
 def test_wrong_shapes(factory: str, edit: Edit, fragment: str) -> None:
-    check_cases(factory, edit, fragment)
+    check_case(factory, edit, fragment)
 
 
 CONTRADICTIONS: dict[str, tuple[str, Edit, str]] = {
@@ -463,7 +463,7 @@ CONTRADICTIONS: dict[str, tuple[str, Edit, str]] = {
     ("factory", "edit", "fragment"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys()
 )
 def test_content_that_contradicts_itself(factory: str, edit: Edit, fragment: str) -> None:
-    check_cases(factory, edit, fragment)
+    check_case(factory, edit, fragment)
 
 
 # -- small files that announce much ------------------------------------------------------------
@@ -493,7 +493,7 @@ BOMBS: dict[str, tuple[str, Edit, str]] = {
         "graphical",
         both(
             put("blocks.0.statistic.cliques", [MANY]),
-            put("blocks.0.statistic.levels", {c: [0, 1] if c < "c102" else [0] for c in MANY}),
+            put("blocks.0.statistic.levels", {c: [0, 1][: 1 + (c in MANY[:17])] for c in MANY}),
         ),
         "tables: the component names exceed",
     ),
@@ -510,7 +510,7 @@ BOMBS: dict[str, tuple[str, Edit, str]] = {
 
 @pytest.mark.parametrize(("factory", "edit", "fragment"), BOMBS.values(), ids=BOMBS.keys())
 def test_small_files_cannot_claim_all_of_memory(factory: str, edit: Edit, fragment: str) -> None:
-    check_cases(factory, edit, fragment)
+    check_case(factory, edit, fragment)
 
 
 def test_every_factory_refuses_its_own_file_with_any_value_removed() -> None:

@@ -93,7 +93,8 @@ def to_lattice(x: np.ndarray, feature: Scaled, out: np.ndarray | None = None) ->
         u: np.ndarray = np.subtract(x, feature.base, out=out)
         u *= feature.factor
         np.floor(u, out=u)
-        np.clip(u, feature.low, feature.high, out=u)
+        np.maximum(u, feature.low, out=u)
+        np.minimum(u, feature.high, out=u)
     if feature.outside == "drop":
         u[(x < feature.lower) | (x > feature.upper)] = 0.0
     return u

@@ -131,7 +131,11 @@ class _Products(_Part):
         super().__init__(len(part.products), groups)
         self._part = part
         pairs = [_halves(p) for p in part.products]
-        self._halves = tuple(dict.fromkeys(half for pair in pairs for half in pair))
+        # Short ones first: a product of two features is formed from rows already filled.
+        single = {(i,) for pair in pairs for half in pair for i in half}
+        self._halves = tuple(
+            sorted({half for pair in pairs for half in pair} | single, key=lambda h: (len(h), h))
+        )
         place = {half: row for row, half in enumerate(self._halves)}
         self._left = np.array([place[a] for a, _ in pairs])
         self._right = np.array([place[b] for _, b in pairs])
@@ -159,16 +163,25 @@ class _Products(_Part):
         # Per-group totals are as long as the list of groups: few, long blocks suit them.
         size = min(rows, BLOCK_ROWS if self._groups == 1 else MAX_BATCH)
         buffer = np.empty((len(self._halves), size))
-        features = self._part.features
-        scratch = np.empty((len(features), size))
         for start in range(0, rows, size or 1):
             window = slice(start, min(start + size, rows))
-            length = window.stop - window.start
-            for row, feature in zip(scratch, features, strict=True):
-                evaluate(numeric[feature.column][window], feature, row[:length])
-            for row, half in zip(buffer, self._halves, strict=True):
-                _product(scratch[:, :length], half, row[:length])
-            yield window, buffer[:, :length]
+            block = buffer[:, : window.stop - window.start]
+            for half, row in zip(self._halves, block, strict=True):
+                self._evaluate(half, numeric, window, block, row)
+            yield window, block
+
+    def _evaluate(
+        self, half: Exponents, numeric: Columns, window: slice, block: np.ndarray, row: np.ndarray
+    ) -> None:
+        """1, a feature, or the product of two features that stand in the block already."""
+        if not half:
+            row[...] = 1.0
+        elif len(half) == 1:
+            feature = self._part.features[half[0]]
+            evaluate(numeric[feature.column][window], feature, row)
+        else:
+            left, right = (self._halves.index((i,)) for i in half)
+            np.multiply(block[left], block[right], out=row)
 
 
 class _Cells(_Part):
@@ -206,12 +219,3 @@ def _halves(product: Exponents) -> tuple[Exponents, Exponents]:
     """Split the factors in two, so that no partial product exceeds a lattice value squared."""
     middle = (len(product) + 1) // 2
     return product[:middle], product[middle:]
-
-
-def _product(features: np.ndarray, half: Exponents, out: np.ndarray) -> None:
-    if not half:
-        out[...] = 1.0
-        return
-    out[...] = features[half[0]]
-    for i in half[1:]:
-        out *= features[i]

@@ -27,7 +27,8 @@ from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
 from noisewise.release.sources.gather import sum_name
 
 INLINE_LEVELS = 100
-"""Longer public lists go to Polars as a table."""
+"""Longer public lists go to the engine as a (temporary) table: a long IN is read slowly by Ibis,
+and compared term by term by Polars and PostgreSQL."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,28 @@ class Prepared:
     keys: dict[str, str]
     missing: dict[str, str]
     unlisted: dict[str, str]
+    only_listed: bool = False
 
     def totals(self) -> Any:
         """All product sums, the number of records and what is wrong with them, in one aggregate."""
+        return self._kept(self._totals())
+
+    def unlisted_groups(self) -> Any:
+        """Number of records and what is wrong with them, over all groups that are not listed."""
+        t, public = self._totals(), self._groups()
+        t = t.anti_join(public, t["group"] == public["level"])
+        names = ("n", *self.missing, *self.unlisted)
+        return t.aggregate(**{name: t[name].sum().fill_null(0) for name in names})
+
+    def cells(self, part: CellCounts, clique: tuple[int, ...]) -> Any:
+        """One contingency table: columns c0, c1, … (and ``group``), and the count n."""
+        return self._counts([self.keys[part.codes[i].column] for i in clique])
+
+    def histogram(self, part: Histogram) -> Any:
+        """Lattice values as column c0 (and ``group``), and the count n."""
+        return self._counts([self.values[part.feature]])
+
+    def _totals(self) -> Any:
         t = self.records
         by = ["complete"] if self.plan.group is None else ["complete", "grouped", "group"]
         return t.group_by(by).aggregate(
@@ -61,13 +81,11 @@ class Prepared:
             },
         )
 
-    def cells(self, part: CellCounts, clique: tuple[int, ...]) -> Any:
-        """One contingency table: columns c0, c1, … (and ``group``), and the count n."""
-        return self._counts([self.keys[part.codes[i].column] for i in clique])
-
-    def histogram(self, part: Histogram) -> Any:
-        """Lattice values as column c0 (and ``group``), and the count n."""
-        return self._counts([self.values[part.feature]])
+    def _product(self, part: ProductSums, product: Exponents) -> Any:
+        if not product:
+            return self.records.count()
+        factors = [self.records[self.values[part.features[i]]] for i in product]
+        return functools.reduce(operator.mul, factors).sum().fill_null(0)
 
     def _counts(self, columns: list[str]) -> Any:
         t = self.records.filter(self.records["complete"])
@@ -75,21 +93,24 @@ class Prepared:
         if self.plan.group is not None:
             by["group"] = t["group"]
         t = t.select(**by)
-        return t.group_by(list(by)).aggregate(n=t.count())
+        return self._kept(t.group_by(list(by)).aggregate(n=t.count()))
 
-    def _product(self, part: ProductSums, product: Exponents) -> Any:
-        if not product:
-            return self.records.count()
-        factors = [self.records[self.values[part.features[i]]] for i in product]
-        return functools.reduce(operator.mul, factors).sum().fill_null(0)
+    def _kept(self, sums: Any) -> Any:
+        """Groups on the list, if asked for; once summed, no join can count a record twice."""
+        if not self.only_listed:
+            return sums
+        public = self._groups()
+        return sums.semi_join(public, sums["group"] == public["level"])
+
+    def _groups(self) -> Any:
+        return _public(self.plan.group, self.records["group"])
 
 
-def prepare(table: Any, plan: SumPlan, *, send_group_list: bool) -> Prepared:
+def prepare(table: Any, plan: SumPlan) -> Prepared:
     """Everything that happens to a single record, in the engine.
 
-    The group's public list may be long, and as a rule every group present is on it. So dropping
-    the others is first left to whoever reads the result; with ``send_group_list`` the engine
-    does it.
+    Groups that are not on the public list stay in: that list may be long, and as a rule everything
+    present is on it. Whoever reads the sums drops the others, or has the engine do it (``only_listed``).
     """
     numbers = {c: f"x{j}" for j, c in enumerate(plan.numeric)}
     keys = {code.column: f"k{j}" for j, code in enumerate(plan.codes)}
@@ -97,15 +118,11 @@ def prepare(table: Any, plan: SumPlan, *, send_group_list: bool) -> Prepared:
         **{numbers[c]: _number(table, c, fill) for c, fill in plan.numeric.items()},
         **{keys[code.column]: _key(table, code) for code in plan.codes},
     )
-    sent = [code for code in plan.codes if send_group_list or code != plan.group]
-    t = t.mutate(
-        **{
-            f"l{keys[code.column]}": _listed(t[keys[code.column]], code)
-            if code in sent
-            else t[keys[code.column]].notnull()
-            for code in plan.codes
-        }
-    )
+    usable = {
+        f"l{key}": t[key].notnull() if code == plan.group else _listed(t[key], code)
+        for code, key in zip(plan.codes, keys.values(), strict=True)
+    }
+    t = t.mutate(**usable)
     values = {feature: f"u{j}" for j, feature in enumerate(dict.fromkeys(plan.features))}
     records = t.mutate(
         complete=_complete(t, numbers, keys),
@@ -248,13 +265,15 @@ def _level(level: Any, key: Any) -> Any:
 
 
 def _listed(key: Any, code: Coded) -> Any:
-    """Is the key on the public list? Never NULL.
+    """Is the key on the public list? Never NULL; nor a join, which could count a record twice."""
+    short = len(code.levels) <= INLINE_LEVELS
+    found = key.isin(
+        [_level(level, key) for level in code.levels] if short else _public(code, key)["level"]
+    )
+    return found.fill_null(False)
 
-    SQL engines hash the terms of a long IN, and reading it needs no right to create a table.
-    Polars would compare with each term, but a table costs it nothing. Neither is a join that could
-    count a record twice, should a collation find two levels equal.
-    """
-    if len(code.levels) > INLINE_LEVELS and key.get_backend().name == "polars":
-        public = ibis.memtable({"level": code.levels}, schema={"level": str(key.type())})
-        return key.isin(public["level"]).fill_null(False)
-    return key.isin([_level(level, key) for level in code.levels]).fill_null(False)
+
+def _public(code: Coded | None, key: Any) -> Any:
+    """The public list as a table of the engine."""
+    levels = () if code is None else code.levels
+    return ibis.memtable({"level": levels}, schema={"level": str(key.type())})

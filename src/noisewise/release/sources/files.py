@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError, SourceError
 from noisewise.release.plan import SumPlan
-from noisewise.release.sources.arrow import BATCH_ROWS
+from noisewise.release.sources.frames import scan
 
 FORMATS = {
     ".parquet": "parquet",
@@ -43,10 +43,8 @@ class FileBatches:
         return None if self._format == "csv" else int(self._dataset(None).count_rows())
 
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
-        """A projected scan with little read-ahead: enough to decode while the sums are formed."""
-        yield from self._dataset(plan).to_batches(
-            columns=plan.columns, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
-        )
+        """In bounded memory."""
+        yield from scan(self._dataset(plan), plan)
 
     def _dataset(self, plan: SumPlan | None) -> ds.Dataset:
         if self._format != "csv":

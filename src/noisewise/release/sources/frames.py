@@ -61,7 +61,21 @@ class DatasetBatches:
         return int(self._dataset.count_rows())
 
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
-        """A projected scan with little read-ahead."""
-        yield from self._dataset.to_batches(
-            columns=plan.columns, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
-        )
+        """In bounded memory."""
+        yield from scan(self._dataset, plan)
+
+
+def scan(dataset: ds.Dataset, plan: SumPlan) -> Iterator[pa.RecordBatch]:
+    """The plan's columns, with just enough read-ahead to decode while the sums are formed."""
+    options = {}
+    if isinstance(getattr(dataset, "format", None), ds.ParquetFileFormat):
+        # Pre-buffering keeps a whole file's column chunks: memory would grow with the rows
+        # (measured: 0.6 GiB at 10 million rows, 1.4 GiB at 30; without it 0.25 at both).
+        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+    yield from dataset.to_batches(
+        columns=plan.columns,
+        batch_size=BATCH_ROWS,
+        batch_readahead=4,
+        fragment_readahead=1,
+        **options,
+    )

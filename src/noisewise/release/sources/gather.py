@@ -21,21 +21,24 @@ def sum_name(part: int, component: int) -> str:
 class Gathered:
     """The sums of one plan while the answers to its queries come in."""
 
-    def __init__(self, plan: SumPlan) -> None:
+    def __init__(
+        self, plan: SumPlan, missing: Mapping[str, str], unlisted: Mapping[str, str]
+    ) -> None:
+        """Column by column of the answers: which of the table's columns it finds fault with."""
+        self.rows = 0
         self._plan = plan
         self._parts = [np.zeros((_components(p), plan.groups), np.int64) for p in plan.parts]
         self._sizes = np.zeros(plan.groups, np.int64)
+        filled = {code.column for code in plan.codes if code.fill is not None}
+        filled |= {column for column, fill in plan.numeric.items() if fill is not None}
+        self._may_miss = {n: column for n, column in missing.items() if column not in filled}
+        self._may_not_list = dict(unlisted)
         self._missing: set[str] = set()
         self._unlisted: set[str] = set()
 
-    def add_totals(
-        self, totals: pa.Table, missing: Mapping[str, str], unlisted: Mapping[str, str]
-    ) -> int:
-        """Product sums and group sizes; the number of all records, complete or not."""
-        filled = {code.column for code in self._plan.codes if code.fill is not None}
-        filled |= {column for column, fill in self._plan.numeric.items() if fill is not None}
-        self._missing |= _troubled(totals, missing) - filled
-        self._unlisted |= _troubled(totals, unlisted)
+    def add_totals(self, totals: pa.Table) -> None:
+        """Product sums and group sizes."""
+        self._note(totals)
         group = self._groups(totals)
         if self._plan.group is not None and ((group < 0) & _flags(totals, "grouped")).any():
             self._unlisted.add(self._plan.group.column)
@@ -46,7 +49,12 @@ class Gathered:
                 for i in range(len(part.products)):
                     sums = _integers(totals, sum_name(p, i))
                     np.add.at(self._parts[p][i], group[kept], sums[kept])
-        return int(_integers(totals, "n").sum())
+
+    def add_unlisted(self, summary: pa.Table) -> None:
+        """Records of groups that are not on the list: known of, but not summed."""
+        self._note(summary)
+        if self._plan.group is not None:
+            self._unlisted.add(self._plan.group.column)
 
     def add_cells(self, number: int, part: CellCounts, position: int, cells: pa.Table) -> None:
         """One contingency table, behind those of the cliques before it."""
@@ -70,6 +78,12 @@ class Gathered:
             tuple(sorted(self._missing)),
             tuple(sorted(self._unlisted)),
         )
+
+    def _note(self, answer: pa.Table) -> None:
+        """Rows, and columns (never values) that stand in the way."""
+        self.rows += int(_integers(answer, "n").sum())
+        self._missing |= _troubled(answer, self._may_miss)
+        self._unlisted |= _troubled(answer, self._may_not_list)
 
     def _add(self, number: int, component: np.ndarray, counts: pa.Table) -> None:
         group = self._groups(counts)
@@ -104,8 +118,8 @@ def _flags(answer: pa.Table, name: str) -> np.ndarray:
     return np.array(answer.column(name).to_pylist(), bool)
 
 
-def _troubled(totals: pa.Table, names: Mapping[str, str]) -> set[str]:
-    return {column for name, column in names.items() if _integers(totals, name).any()}
+def _troubled(answer: pa.Table, names: Mapping[str, str]) -> set[str]:
+    return {column for name, column in names.items() if _integers(answer, name).any()}
 
 
 def _components(part: Part) -> int:

@@ -7,6 +7,7 @@ GROUP BY more. The integers are those of the local path, bit for bit (see `expre
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -62,13 +63,36 @@ class IbisSource:
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
+        from noisewise.release.sources.expressions import prepare
+
         self.check(tuple(plan.numeric), tuple(code.column for code in plan.codes))
-        prepared, totals = self._totals(plan)
-        gathered = Gathered(plan)
-        rows = gathered.add_totals(totals, prepared.missing, prepared.unlisted)
-        if rows > MAX_ROWS:
+        prepared = prepare(self._table, plan)
+        gathered = Gathered(plan, prepared.missing, prepared.unlisted)
+        prepared = self._add_totals(prepared, gathered)
+        if gathered.rows > MAX_ROWS:
             raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
-        for number, part in enumerate(plan.parts):
+        self._add_counts(prepared, gathered)
+        if progress is not None:
+            progress(gathered.rows, gathered.rows)
+        return gathered.sums()
+
+    def _add_totals(self, prepared: Prepared, gathered: Gathered) -> Prepared:
+        """The aggregate; where the table has more groups than the list, of listed groups only.
+
+        A listed group can come back twice (complete records or not), and records without a group
+        once. One row more, and some group is not on the list: there could be too many to fetch.
+        """
+        most = 2 * prepared.plan.groups + 1
+        totals = self._fetch("summing", lambda: prepared.totals().limit(most + 1))
+        if len(totals) > most:
+            gathered.add_unlisted(self._fetch("counting groups", prepared.unlisted_groups))
+            prepared = dataclasses.replace(prepared, only_listed=True)
+            totals = self._fetch("summing over listed groups", prepared.totals)
+        gathered.add_totals(totals)
+        return prepared
+
+    def _add_counts(self, prepared: Prepared, gathered: Gathered) -> None:
+        for number, part in enumerate(prepared.plan.parts):
             if isinstance(part, CellCounts):
                 for position, clique in enumerate(part.cliques):
                     cells = self._fetch("counting cells", partial(prepared.cells, part, clique))
@@ -76,26 +100,6 @@ class IbisSource:
             elif isinstance(part, Histogram):
                 points = self._fetch("counting values", partial(prepared.histogram, part))
                 gathered.add_histogram(number, part, points)
-        if progress is not None:
-            progress(rows, rows)
-        return gathered.sums()
-
-    def _totals(self, plan: SumPlan) -> tuple[Prepared, pa.Table]:
-        """The aggregate; where the table knows more groups than the list, sent with that list.
-
-        A listed group can come back twice (complete records or not), and records without a group
-        once. One row more, and some key is not on the list: then all of the table's keys could
-        be too many to fetch.
-        """
-        from noisewise.release.sources.expressions import prepare
-
-        prepared = prepare(self._table, plan, send_group_list=False)
-        most = 2 * plan.groups + 1
-        totals = self._fetch("summing", lambda: prepared.totals().limit(most + 1))
-        if len(totals) > most:
-            prepared = prepare(self._table, plan, send_group_list=True)
-            totals = self._fetch("summing over listed groups", prepared.totals)
-        return prepared, totals
 
     def _fetch(self, step: str, query: Callable[[], Any]) -> pa.Table:
         return self._ask(step, lambda: _collected(query()))
@@ -121,6 +125,7 @@ def _collected(query: Any) -> pa.Table:
     """The answer without a detour: Ibis fetches from Spark through pandas, where NULL makes floats."""
     backend = query.get_backend()
     if backend.name == "pyspark":
+        backend._run_pre_execute_hooks(query)
         return backend.raw_sql(backend.compile(query)).toArrow()
     return query.to_pyarrow()
 

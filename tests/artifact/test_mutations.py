@@ -1,0 +1,136 @@
+"""Ten thousand spoilt files: each loads to what was saved, or is refused; nothing else happens.
+
+A file whose digest was left alone must give the original release or a ReleaseError. One whose
+digest a forger repaired must give a ReleaseError, or a release that saves and loads stably and that
+the published schema accepts. No other exception, no hang, no memory beyond a few megabytes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import signal
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.artifact import mutants
+from tests.artifact.factories import FACTORIES, content_of, redigested
+
+from noisewise.artifact import Release, ReleaseError
+from noisewise.artifact.schema import schema
+
+PER_RAW = 600
+PER_TREE = 480  # twelve raw kinds and twice seven structural ones: 13,920 files
+SECONDS = 2.0
+ORIGINALS = [make() for make in FACTORIES.values()]
+TEXTS = [release.to_json() for release in ORIGINALS]
+VALIDATOR = jsonschema.Draft202012Validator(schema())
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """No file may take more than two seconds of processor time (a busy machine does not count)."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError(f"a file took more than {SECONDS} s")
+
+    before = signal.signal(signal.SIGVTALRM, ring)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def loaded(content: str | bytes) -> Release | None:
+    """The release, or None where it was refused in words a terminal can show."""
+    with bounded():
+        try:
+            return Release.from_json(content)
+        except ReleaseError as error:
+            message = str(error)
+    assert message.isprintable()
+    assert 10 < len(message) < 600, message[:600]
+    return None
+
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@pytest.fixture(autouse=True)
+def _no_memory_blow_up() -> Iterator[None]:
+    before = peak_megabytes()
+    yield
+    assert peak_megabytes() < before + 64
+
+
+def tree_mutant(rng: random.Random, mutate: mutants.TreeMutation, which: int) -> dict[str, Any]:
+    """One or a few structural changes to a parsed file."""
+    content = content_of(ORIGINALS[which])
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        mutate(rng, content)
+    return content
+
+
+@pytest.mark.parametrize("mutate", mutants.RAW, ids=lambda m: m.__name__)
+def test_spoilt_text_loads_unchanged_or_is_refused(mutate: mutants.RawMutation) -> None:
+    rng = random.Random(mutate.__name__)
+    for number in range(PER_RAW):
+        which = number % len(TEXTS)
+        release = loaded(mutate(rng, TEXTS[which]))
+        assert release is None or release == ORIGINALS[which]
+
+
+@pytest.mark.parametrize("mutate", mutants.TREE, ids=lambda m: m.__name__)
+def test_spoilt_content_loads_unchanged_or_is_refused(mutate: mutants.TreeMutation) -> None:
+    rng = random.Random(mutate.__name__)
+    for number in range(PER_TREE):
+        which = number % len(TEXTS)
+        release = loaded(json.dumps(tree_mutant(rng, mutate, which)))
+        assert release is None or release == ORIGINALS[which]
+
+
+@pytest.mark.parametrize("mutate", mutants.TREE, ids=lambda m: m.__name__)
+def test_forged_content_is_refused_or_means_something(mutate: mutants.TreeMutation) -> None:
+    rng = random.Random(f"forged {mutate.__name__}")
+    for number in range(PER_TREE):
+        release = loaded(redigested(tree_mutant(rng, mutate, number % len(TEXTS))))
+        if release is not None:
+            assert Release.from_json(release.to_json()) == release
+            VALIDATOR.validate(content_of(release))
+
+
+def outcomes(mutate: Callable[[random.Random, int], str | bytes], count: int) -> set[bool]:
+    rng = random.Random(5)
+    return {loaded(mutate(rng, i % len(TEXTS))) is None for i in range(count)}
+
+
+def test_the_mutations_reach_both_outcomes() -> None:
+    """Else the tests above would be true of a reader that refuses, or accepts, everything."""
+    assert outcomes(lambda rng, i: mutants.insert_bytes(rng, TEXTS[i]), 200) == {True, False}
+    assert outcomes(lambda rng, i: redigested(tree_mutant(rng, mutants.nudge, i)), 200) == {
+        True,
+        False,
+    }
+
+
+def test_a_spoilt_file_needs_no_more_memory_than_a_good_one() -> None:
+    rng = random.Random(11)
+    tracemalloc.start()
+    try:
+        for number in range(280):
+            mutate = mutants.TREE[number % len(mutants.TREE)]
+            content = redigested(tree_mutant(rng, mutate, number % len(TEXTS)))
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            loaded(content)
+            assert tracemalloc.get_traced_memory()[1] - before < 2_000_000 + 50 * len(content)
+    finally:
+        tracemalloc.stop()
