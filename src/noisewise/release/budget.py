@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +10,7 @@ from fractions import Fraction
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
 from noisewise.release.mechanisms import zcdp_budget
 from noisewise.release.sensitivity import Relation
+from noisewise.release.values import mapping, number, positive, shown
 
 WEIGHTS = {
     "gram": 1.0,
@@ -21,6 +21,9 @@ WEIGHTS = {
     "bounds": 0.1,
 }
 """Relative shares unless the owner says otherwise; the two moment statistics share evenly."""
+
+LEAST_SHARE = 1e-200
+"""Below this, noise scales leave float64; no part of a release is of use long before."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,13 @@ def terms(
     grouped: bool,
 ) -> Terms:
     """Check the owner's words about privacy, and turn (ε, δ) into ρ where noise is Gaussian."""
-    epsilon_ = _number(epsilon, "epsilon")
-    if not 0 < epsilon_ < math.inf:
-        raise ArgumentError(f"epsilon: must be a finite number above zero, not {epsilon!r}")
+    epsilon_ = positive(epsilon, "epsilon")
     neighbours_: Neighbours
     if neighbours == "replace-one" or neighbours == "add-remove":
         neighbours_ = neighbours
     else:
         raise ArgumentError(
-            f"neighbours: must be 'replace-one' or 'add-remove', not {neighbours!r}"
+            f"neighbours: must be 'replace-one' or 'add-remove', not {shown(neighbours)}"
         )
     within = _within(sizes, grouped, neighbours_)
     if mechanism == "laplace":
@@ -75,12 +76,12 @@ def terms(
             raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
         return Terms(Guarantee(epsilon_, neighbours_, within_groups=within), "laplace", grouped)
     if mechanism != "gaussian":
-        raise ArgumentError(f"mechanism: must be 'laplace' or 'gaussian', not {mechanism!r}")
+        raise ArgumentError(f"mechanism: must be 'laplace' or 'gaussian', not {shown(mechanism)}")
     if delta is None:
         raise ArgumentError("delta: mechanism='gaussian' needs one, such as delta=1e-6")
-    delta_ = _number(delta, "delta")
+    delta_ = number(delta, "delta")
     if not 0 < delta_ < 1:
-        raise ArgumentError(f"delta: must be between 0 and 1, not {delta!r}")
+        raise ArgumentError(f"delta: must be between 0 and 1, not {shown(delta)}")
     rho = zcdp_budget(epsilon_, delta_)
     return Terms(Guarantee(epsilon_, neighbours_, delta_, rho, within), "gaussian", grouped)
 
@@ -89,7 +90,7 @@ def _within(sizes: object, grouped: bool, neighbours: Neighbours) -> bool:
     if sizes is None:
         return False
     if sizes != "public":
-        raise ArgumentError(f"sizes: must be 'public' or None, not {sizes!r}")
+        raise ArgumentError(f"sizes: must be 'public' or None, not {shown(sizes)}")
     if not grouped:
         raise ArgumentError("sizes: goes with groups; without them n is public under replace-one")
     if neighbours != "replace-one":
@@ -97,27 +98,32 @@ def _within(sizes: object, grouped: bool, neighbours: Neighbours) -> bool:
     return True
 
 
-def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentError(f"{name}: must be a number, not {value!r}")
-    return float(value)
-
-
 def shares(
     cost: float, parts: tuple[str, ...], split: Mapping[str, float] | None
 ) -> dict[str, float]:
     """Divide the cost among the parts by weight, rounding down: the sum never exceeds the whole."""
-    weights = {part: WEIGHTS[part] for part in parts} if split is None else dict(split)
-    if set(weights) != set(parts):
+    weights = {part: WEIGHTS[part] for part in parts} if split is None else _weights(parts, split)
+    total = sum(Fraction(w) for w in weights.values())
+    divided = {p: _down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
+    for part, share in divided.items():
+        if share < LEAST_SHARE:
+            raise ArgumentError(f"split: leaves next to nothing of {cost:g} for {part!r}")
+    return divided
+
+
+def equal_shares(cost: float, parts: int) -> float:
+    """The cost in equal parts, rounding down."""
+    return _down(Fraction(cost) / parts)
+
+
+def _weights(parts: tuple[str, ...], split: object) -> dict[str, float]:
+    given = mapping(split, "split", "{part: weight}")
+    if set(given) != set(parts):
         raise ArgumentError(
             f"split: must give a share to each of {', '.join(parts)}, and to nothing else; "
-            f"it names {', '.join(map(str, weights)) or 'nothing'}"
+            f"it names {', '.join(map(str, given)) or 'nothing'}"
         )
-    for part, weight in weights.items():
-        if not 0 < _number(weight, f"split[{part!r}]") < math.inf:
-            raise ArgumentError(f"split[{part!r}]: must be a number above zero, not {weight!r}")
-    total = sum(Fraction(w) for w in weights.values())
-    return {p: _down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
+    return {part: positive(weight, f"split[{part!r}]") for part, weight in given.items()}
 
 
 def _down(value: Fraction) -> float:

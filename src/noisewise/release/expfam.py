@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from noisewise.release.arguments import PrivateBounds
 from noisewise.release.budget import Terms, terms
 from noisewise.release.plan import Progress
 from noisewise.release.publish import Order, publish
+from noisewise.release.values import positive, shown
 
 Outside = Literal["drop", "clamp"]
 
@@ -52,6 +54,9 @@ SHAPES = {
     "normal": Shape(degree=2, centred=True),
 }
 FAMILIES = (*SHAPES, "categorical")
+
+MAX_WHOLE = 2**30
+"""Whole numbers below this size fit 2**32 records into 64-bit sums."""
 
 
 def exponential_family(
@@ -103,11 +108,11 @@ def exponential_family(
         dataset: the ledger's account, where it has several.
         progress: called with rows done and rows in all.
     """
-    (name,) = arguments.names(column, "column")
-    if family not in FAMILIES:
-        raise ArgumentError(f"family: must be one of {', '.join(FAMILIES)}, not {family!r}")
-    if outside not in ("drop", "clamp"):
-        raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {outside!r}")
+    name = arguments.name(column, "column")
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise ArgumentError(f"family: must be one of {', '.join(FAMILIES)}, not {shown(family)}")
+    if not isinstance(outside, str) or outside not in ("drop", "clamp"):
+        raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
     keyed = arguments.groups(groups)
     agreed = terms(
         epsilon=epsilon,
@@ -160,11 +165,13 @@ def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
             verb = "needs" if parameter in wanted else "does not take"
             raise ArgumentError(f"{parameter}: family={family!r} {verb} it")
         if value is not None:
-            if isinstance(value, bool) or not 0 < value < math.inf:
-                raise ArgumentError(f"{parameter}: must be above zero, not {value!r}")
-            model[parameter] = value
-    if not isinstance(model.get("trials", 1), int):
-        raise ArgumentError(f"trials: must be a whole number, not {model['trials']!r}")
+            model[parameter] = positive(value, parameter)
+    if "trials" in model:
+        if not model["trials"].is_integer() or model["trials"] >= MAX_WHOLE:
+            raise ArgumentError(
+                f"trials: must be a whole number below 2**30, not {shown(given['trials'])}"
+            )
+        model["trials"] = int(model["trials"])
     return model
 
 
@@ -177,9 +184,23 @@ def _interval(
             raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
         return Bounds(0, model.get("trials", 1))
     limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
-    ends = (limits.lower, limits.upper) if isinstance(limits, Bounds) else limits.within
-    if SHAPES[family].whole and max(map(abs, ends)) >= 2**30:
-        raise ArgumentError(f"bounds: {family!r} allows bounds below {2**30} in size")
+    return _on_whole_numbers(limits, family) if SHAPES[family].whole else limits
+
+
+def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
+    """An interval that holds two whole numbers, chosen or not: else its sum would be constant."""
+    widest = arguments.widest(limits)
+    steps = math.floor(widest.upper) - math.ceil(widest.lower)
+    fewest = 2 if isinstance(limits, PrivateBounds) else 1
+    if steps < fewest or max(-widest.lower, widest.upper) >= MAX_WHOLE:
+        raise ArgumentError(
+            f"bounds: family={family!r} counts in whole numbers; the bounds must hold a few of "
+            f"them, and lie within ±2**30, not {shown((widest.lower, widest.upper))}"
+        )
+    if isinstance(limits, PrivateBounds):
+        # Candidates a whole step apart or more never round to one and the same number.
+        fewer = min(limits.candidates, 2 * (steps // 2) + 1)
+        return dataclasses.replace(limits, candidates=fewer)
     return limits
 
 

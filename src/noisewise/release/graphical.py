@@ -11,6 +11,7 @@ from noisewise.release import arguments
 from noisewise.release.budget import terms
 from noisewise.release.plan import Progress
 from noisewise.release.publish import Order, publish
+from noisewise.release.values import mapping, shown
 
 
 def graphical_model(
@@ -46,15 +47,7 @@ def graphical_model(
         dataset: the ledger's account, where it has several.
         progress: called with rows done and rows in all.
     """
-    given = [arguments.names(c, f"cliques[{i}]") for i, c in enumerate(cliques)]
-    listed = {c: arguments.levels(v, f"levels[{c!r}]") for c, v in levels.items()}
-    for column in (c for clique in given for c in clique):
-        if column not in listed:
-            raise ArgumentError(f"levels: none for column {column!r}; levels are public knowledge")
-    try:
-        tables = Tables(tuple(given), listed)
-    except ReleaseError as error:
-        raise ArgumentError(str(error)) from None
+    tables = _tables(cliques, levels)
     keyed = arguments.groups(groups)
     order = Order(
         family="graphical-model",
@@ -71,9 +64,28 @@ def graphical_model(
         ),
         coded=tables.columns,
         groups=keyed,
-        fill=arguments.level_fill(fill, listed),
+        fill=arguments.level_fill(fill, tables.levels),
         ledger=ledger,
         dataset=dataset,
         progress=progress,
     )
     return publish(source, order)
+
+
+def _tables(cliques: object, levels: object) -> Tables:
+    if isinstance(cliques, str | bytes) or not isinstance(cliques, Iterable):
+        raise ArgumentError(f"cliques: must be a list of tuples of columns, not {shown(cliques)}")
+    given = tuple(arguments.names(c, f"cliques[{i}]") for i, c in enumerate(cliques))
+    lists = mapping(levels, "levels", "{column: [public list]}")
+    listed = {c: arguments.levels(v, f"levels[{shown(c)}]") for c, v in lists.items()}
+    used = {c for clique in given for c in clique}
+    for column in (c for clique in given for c in clique):
+        if column not in listed:
+            raise ArgumentError(f"levels: none for column {column!r}; levels are public knowledge")
+    for column in listed:
+        if column not in used:
+            raise ArgumentError(f"levels: {shown(column)} is in no clique")
+    try:
+        return Tables(given, listed)
+    except ReleaseError as error:
+        raise ArgumentError(str(error).removeprefix("tables: ")) from None

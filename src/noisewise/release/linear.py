@@ -29,7 +29,7 @@ def linear_regression(
     *,
     x: str | Iterable[str],
     y: str,
-    bounds: Mapping[str, tuple[float, float] | Bounds | PrivateBounds],
+    bounds: Mapping[str, tuple[float, float] | Bounds | PrivateBounds] | None = None,
     epsilon: float,
     mechanism: Mechanism = "laplace",
     delta: float | None = None,
@@ -69,9 +69,9 @@ def linear_regression(
         progress: called with rows done and rows in all.
     """
     covariates = arguments.names(x, "x")
-    (response,) = arguments.names(y, "y") if isinstance(y, str) else (None,)
-    if response is None or response in covariates:
-        raise ArgumentError(f"y: must be one column that is not among x, not {y!r}")
+    response = arguments.name(y, "y")
+    if response in covariates:
+        raise ArgumentError(f"y: {response!r} is among x; the response must be another column")
     columns = (*covariates, response)
     limits = arguments.all_bounds(columns, bounds)
     keyed = arguments.groups(groups)

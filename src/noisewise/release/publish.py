@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import (
+    ArgumentError,
     Block,
     Bounds,
     DataError,
@@ -24,12 +25,14 @@ from noisewise.artifact import (
     Population,
     Receipt,
     Release,
+    ReleaseError,
     Selection,
     Statistic,
 )
+from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.version import VERSION
-from noisewise.release.arguments import PrivateBounds
-from noisewise.release.budget import Terms, shares
+from noisewise.release.arguments import PrivateBounds, widest
+from noisewise.release.budget import Terms, equal_shares, shares
 from noisewise.release.features import integers, part_of
 from noisewise.release.lattice import Coded, Outside
 from noisewise.release.ledger import open_ledger
@@ -41,6 +44,9 @@ from noisewise.release.sensitivity import sensitivity
 from noisewise.release.sources import open_source
 
 Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
+
+MOST_VALUES = MAX_BYTES // 24
+"""As many 64-bit integers as a file surely holds: nothing is spent on one that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +82,18 @@ def publish(source: Any, order: Order) -> Release:
     """Carry the order out."""
     names = order.kinds + (("bounds",) if order.wishes else ())
     costs = shares(order.terms.cost, names, order.split)
+    _rehearse(order, costs)
     till = _Till(order)
     reader = open_source(source)
     group = () if order.groups is None else (order.groups.column,)
+    reader.check(tuple(order.bounds), (*order.coded, *group))
     if order.wishes:
-        reader.check(tuple(order.bounds), (*order.coded, *group))
         bounds, selections = _search(reader, order, costs["bounds"], till)
     else:
         bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
         selections = ()
     statistics = order.specify(bounds)
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
-    reader.check(tuple(order.bounds), (*order.coded, *group))
     parts = tuple(part_of(s, bounds, order.fill) for s in statistics)
     plan = SumPlan(parts, order.group_code)
     sums = reader.sum(plan, order.progress)
@@ -97,7 +103,34 @@ def publish(source: Any, order: Order) -> Release:
         Block(s, c.noise, c.draw(integers(s, part)))
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
-    return _assemble(order, bounds, selections, blocks, sums, receipt)
+    return _assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+
+
+def _rehearse(order: Order, costs: Mapping[str, float]) -> None:
+    """Assemble the release with zeros: what the wire or a mechanism refuses costs nothing here.
+
+    Bounds that are still to be chosen take the widest values they can have.
+    """
+    bounds = {c: widest(b) for c, b in order.bounds.items()}
+    groups = 1 if order.groups is None else len(order.groups.keys)
+    each = equal_shares(costs["bounds"], len(order.wishes)) if order.wishes else 0.0
+    try:
+        statistics = order.specify(bounds)
+        values = groups * sum(len(s.names) for s in statistics)
+        if values > MOST_VALUES:
+            raise ArgumentError(f"{values} numbers, more than the {MOST_VALUES} a release may hold")
+        prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
+        blocks = tuple(
+            Block(s, c.noise, np.zeros((len(s.names), groups), np.int64))
+            for s, c in zip(statistics, prepared, strict=True)
+        )
+        selections = tuple(
+            Selection(c, widest(w), w.half_candidates, w.quantiles, each)
+            for c, w in order.wishes.items()
+        )
+        _assemble(order, bounds, selections, blocks, np.zeros(groups, np.int64), None)
+    except ReleaseError as error:
+        raise ArgumentError(str(error)) from None
 
 
 def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
@@ -111,6 +144,8 @@ class _Till:
         self._order = order
         self._cost = cost_of(order.terms.guarantee)
         self._receipt: Receipt | None = None
+        if order.ledger is None and order.dataset is not None:
+            raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
         if order.ledger is not None:
             with open_ledger(order.ledger) as ledger:
                 ledger.check(order.dataset, self._cost)
@@ -138,7 +173,7 @@ def _search(
     sums = reader.sum(SumPlan(parts, order.group_code), order.progress)
     _refuse(sums, order)
     till.pay()
-    each = cost / len(lattices)
+    each = equal_shares(cost, len(lattices))
     bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
     selections = []
     for column, counts in zip(lattices, sums.parts[1:], strict=True):
@@ -158,13 +193,15 @@ def _refuse(sums: Sums, order: Order) -> None:
     if order.terms.guarantee.neighbours == "add-remove":
         return
     if sums.missing:
+        column = sums.missing[0]
+        grouping = order.groups is not None and column == order.groups.column
+        remedy = "put such records into a group of the list" if grouping else "name a public fill"
         raise DataError(
-            f"column {sums.missing[0]!r} has missing values. Under replace-one neighbours n is "
-            "public, so no record may be left out: name a public value "
-            f"(fill={{{sums.missing[0]!r}: ...}}), or use neighbours='add-remove'"
+            f"column {column!r} has missing values. Under replace-one neighbours n is public, so "
+            f"no record may be left out: {remedy}, or use neighbours='add-remove'"
         )
     if not sums.sizes.any():
-        raise DataError("the table has no rows")
+        raise DataError("the table has no rows; only under add-remove neighbours may it be empty")
 
 
 def _assemble(
@@ -172,7 +209,7 @@ def _assemble(
     bounds: Mapping[str, Bounds],
     selections: tuple[Selection, ...],
     blocks: tuple[Block, ...],
-    sums: Sums,
+    sizes: np.ndarray,
     receipt: Receipt | None,
 ) -> Release:
     now = datetime.datetime.now(datetime.UTC)
@@ -180,7 +217,7 @@ def _assemble(
         family=order.family,
         model=order.model,
         guarantee=order.terms.guarantee,
-        population=_population(order.terms, sums.sizes),
+        population=_population(order.terms, sizes),
         blocks=blocks,
         bounds=bounds,
         groups=order.groups,

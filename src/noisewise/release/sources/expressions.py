@@ -12,6 +12,7 @@ Engines agree on IEEE subtraction, product and floor, and on comparing numbers; 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import operator
@@ -20,7 +21,6 @@ from typing import Any
 
 import ibis
 
-from noisewise.artifact import DataError
 from noisewise.artifact.statistics import Exponents
 from noisewise.release.lattice import Coded, Feature, Scaled
 from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
@@ -46,16 +46,20 @@ class Prepared:
     keys: dict[str, str]
     missing: dict[str, str]
     unlisted: dict[str, str]
-    only_listed: bool = False
+    public: Any = None
 
     def totals(self) -> Any:
         """All product sums, the number of records and what is wrong with them, in one aggregate."""
         return self._kept(self._totals())
 
+    def with_public_list(self) -> Prepared:
+        """From now on only groups on the list, which goes to the engine as a table."""
+        return dataclasses.replace(self, public=_public(self.plan.group, self.records["group"]))
+
     def unlisted_groups(self) -> Any:
         """Number of records and what is wrong with them, over all groups that are not listed."""
-        t, public = self._totals(), self._groups()
-        t = t.anti_join(public, t["group"] == public["level"])
+        t = self._totals()
+        t = t.anti_join(self.public, t["group"] == self.public["level"])
         names = ("n", *self.missing, *self.unlisted)
         return t.aggregate(**{name: t[name].sum().fill_null(0) for name in names})
 
@@ -96,21 +100,17 @@ class Prepared:
         return self._kept(t.group_by(list(by)).aggregate(n=t.count()))
 
     def _kept(self, sums: Any) -> Any:
-        """Groups on the list, if asked for; once summed, no join can count a record twice."""
-        if not self.only_listed:
+        """Groups on the list, if that was sent; once summed, no join can count a record twice."""
+        if self.public is None:
             return sums
-        public = self._groups()
-        return sums.semi_join(public, sums["group"] == public["level"])
-
-    def _groups(self) -> Any:
-        return _public(self.plan.group, self.records["group"])
+        return sums.semi_join(self.public, sums["group"] == self.public["level"])
 
 
 def prepare(table: Any, plan: SumPlan) -> Prepared:
     """Everything that happens to a single record, in the engine.
 
     Groups that are not on the public list stay in: that list may be long, and as a rule everything
-    present is on it. Whoever reads the sums drops the others, or has the engine do it (``only_listed``).
+    present is on it. Whoever reads the sums drops the others, or has the engine do it (`Prepared.with_public_list`).
     """
     numbers = {c: f"x{j}" for j, c in enumerate(plan.numeric)}
     keys = {code.column: f"k{j}" for j, code in enumerate(plan.codes)}
@@ -247,9 +247,6 @@ def _key(table: Any, code: Coded) -> Any:
     """A category as text, int64 or (a float column) float64; missing is NULL, or the fill value."""
     column = table[code.column]
     kind = column.type()
-    if kind.is_string() != isinstance(code.levels[0], str):
-        held, listed = ("text", "whole numbers") if kind.is_string() else ("numbers", "text")
-        raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
     if kind.is_floating():
         key = _real(column)
     elif kind.is_string():

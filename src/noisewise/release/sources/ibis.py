@@ -7,7 +7,6 @@ GROUP BY more. The integers are those of the local path, bit for bit (see `expre
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
+from noisewise.release.lattice import Coded
 from noisewise.release.plan import CellCounts, Histogram, Progress, SumPlan, Sums
 from noisewise.release.sources.gather import Gathered
 
@@ -66,7 +66,9 @@ class IbisSource:
         from noisewise.release.sources.expressions import prepare
 
         self.check(tuple(plan.numeric), tuple(code.column for code in plan.codes))
-        prepared = prepare(self._table, plan)
+        for code in plan.codes:
+            _check_list(self._table[code.column].type(), code)
+        prepared = self._ask("translating the plan", lambda: prepare(self._table, plan))
         gathered = Gathered(plan, prepared.missing, prepared.unlisted)
         prepared = self._add_totals(prepared, gathered)
         if gathered.rows > MAX_ROWS:
@@ -85,8 +87,8 @@ class IbisSource:
         most = 2 * prepared.plan.groups + 1
         totals = self._fetch("summing", lambda: prepared.totals().limit(most + 1))
         if len(totals) > most:
+            prepared = prepared.with_public_list()
             gathered.add_unlisted(self._fetch("counting groups", prepared.unlisted_groups))
-            prepared = dataclasses.replace(prepared, only_listed=True)
             totals = self._fetch("summing over listed groups", prepared.totals)
         gathered.add_totals(totals)
         return prepared
@@ -128,6 +130,12 @@ def _collected(query: Any) -> pa.Table:
         backend._run_pre_execute_hooks(query)
         return backend.raw_sql(backend.compile(query)).toArrow()
     return query.to_pyarrow()
+
+
+def _check_list(kind: Any, code: Coded) -> None:
+    if kind.is_string() != isinstance(code.levels[0], str):
+        held, listed = ("text", "whole numbers") if kind.is_string() else ("numbers", "text")
+        raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -1,0 +1,77 @@
+"""Plans that between them use everything a plan can say, over the table of `table.nasty`."""
+
+from __future__ import annotations
+
+from noisewise.artifact import Gram, Monomials
+from noisewise.release.lattice import Coded, Outside, boxed, scaled
+from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
+from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
+
+
+def gram(fill: bool) -> ProductSums:
+    columns = ("height", "weight", "age")
+    fills = (0.7, -3.7, 100.0) if fill else (None, None, None)
+    features = tuple(
+        boxed(c, BOUNDS[c], bits=15, fill=f) for c, f in zip(columns, fills, strict=True)
+    )
+    return ProductSums(features, Gram(columns, count=True).products)
+
+
+def monomials() -> ProductSums:
+    columns = ("height", "share", "flag")
+    features = tuple(boxed(c, BOUNDS[c], bits=7) for c in columns)
+    return ProductSums(features, Monomials(columns).products)
+
+
+def edges() -> ProductSums:
+    """Extreme bounds: a tiny factor, an interval one ulp wide, and a base of zero."""
+    features = (
+        boxed("mass", BOUNDS["mass"], bits=15),
+        boxed("far", BOUNDS["far"], bits=15),
+        scaled("height", BOUNDS["height"], bits=0, origin=1.0, scale=2.0),
+    )
+    assert features[2].base == 0.0
+    return ProductSums(features, ((0,), (0, 0), (1,), (1, 1), (2,), ()))
+
+
+def powers(fill: bool) -> ProductSums:
+    """What exponential families sum: dropped and clamped, and how many were outside."""
+    weight, age = BOUNDS["weight"], BOUNDS["age"]
+    number = -3.7 if fill else None
+    years = 100.0 if fill else None
+    features = (
+        scaled("weight", weight, bits=15, origin=-3.7, scale=15.0, outside="drop", fill=number),
+        scaled("weight", weight, bits=15, origin=-3.7, scale=15.0, fill=number),
+        scaled("age", age, bits=0, origin=0.0, scale=1.0, outside="drop", fill=years),
+        Outside("weight", weight.lower, weight.upper, fill=number),
+        Outside("age", age.lower, age.upper, fill=years),
+    )
+    return ProductSums(features, ((0,), (0, 0), (1,), (1, 1), (2,), (2, 2), (3,), (4,), ()))
+
+
+def cells(fill: bool) -> CellCounts:
+    codes = (
+        Coded("city", CITIES, "it's" if fill else None),
+        Coded("code", CODES, 7 if fill else None),
+        Coded("grade", GRADES, 0 if fill else None),
+        Coded("smoker", (1, 0), 1 if fill else None),
+    )
+    return CellCounts(codes, ((0, 1), (3, 2), (2,)))
+
+
+def histogram() -> Histogram:
+    return Histogram(boxed("share", BOUNDS["share"], bits=7))
+
+
+PLANS = {
+    "gram": SumPlan((gram(fill=False),)),
+    "gram, grouped": SumPlan((gram(fill=True),), Coded("tract", TRACTS, fill=-1)),
+    "monomials": SumPlan((monomials(),)),
+    "edges": SumPlan((edges(),)),
+    "counts": SumPlan((cells(fill=False), histogram())),
+    "all, grouped": SumPlan(
+        (gram(fill=False), powers(fill=False), cells(fill=False), histogram()),
+        Coded("region", REGIONS),
+    ),
+    "all, filled": SumPlan((gram(fill=True), powers(fill=True), cells(fill=True))),
+}

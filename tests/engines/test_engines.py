@@ -1,0 +1,150 @@
+"""Every engine, and the local path, gives the very integers of the one-record-at-a-time oracle."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.engines.engines import ENGINES
+from tests.engines.plans import PLANS, cells, gram, histogram
+from tests.engines.table import CITIES, TRACTS, nasty, shuffled
+from tests.reference.sums_reference import reference_sums
+
+from noisewise.artifact import Bounds, DataError
+from noisewise.release.lattice import Coded, boxed
+from noisewise.release.plan import CellCounts, ProductSums, SumPlan, Sums
+from noisewise.release.sources.arrow import ArrowSource, TableBatches
+
+ROWS = 3_000
+PATHS = ("arrow", *ENGINES)
+
+
+@cache
+def table(*, mixed: bool = False, unlisted: bool = False) -> pa.Table:
+    made = nasty(ROWS, unlisted=unlisted)
+    return shuffled(made) if mixed else made
+
+
+def same(found: Sums, expected: Sums) -> bool:
+    np.testing.assert_array_equal(found.sizes, expected.sizes)
+    for part, other in zip(found.parts, expected.parts, strict=True):
+        assert part.dtype == np.int64
+        np.testing.assert_array_equal(part, other)
+    return (found.missing, found.unlisted) == (expected.missing, expected.unlisted)
+
+
+@cache
+def oracle(name: str) -> Sums:
+    return reference_sums(table().to_pylist(), PLANS[name])
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", PLANS)
+def test_integers_are_the_oracles(load: Any, path: str, name: str) -> None:
+    assert oracle(name).sizes.sum() > ROWS / 10  # the plan is not empty of records
+    assert same(load(path, table()).sum(PLANS[name]), oracle(name))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_order_of_records_does_not_matter(load: Any, path: str) -> None:
+    name = "all, grouped"
+    assert same(load(path, table(mixed=True)).sum(PLANS[name]), oracle(name))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_unlisted_values_drop_the_record_and_name_the_column(load: Any, path: str) -> None:
+    source = load(path, table(unlisted=True))
+    plan = SumPlan((gram(fill=True), cells(fill=False)), Coded("tract", TRACTS))
+    expected = reference_sums(table(unlisted=True).to_pylist(), plan)
+    assert expected.unlisted == ("city", "code", "grade", "tract")
+    assert same(source.sum(plan), expected)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("kind", [int, str])
+def test_more_groups_than_the_list_knows(load: Any, path: str, kind: type) -> None:
+    """Then the keys are not all fetched: the list goes to the engine instead."""
+    records = crowd(kind)
+    listed = tuple(kind(key) for key in range(0, 300, 2))
+    plan = SumPlan((gram(fill=False), histogram()), Coded("crowd", listed))
+    expected = reference_sums(records.to_pylist(), plan)
+    assert expected.unlisted == ("crowd",)
+    assert len(expected.missing) > 2
+    assert same(load(path, records).sum(plan), expected)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_long_list_of_categories(load: Any, path: str) -> None:
+    records = crowd(str)
+    code = Coded("crowd", tuple(str(key) for key in range(400)), fill="0")
+    plan = SumPlan((gram(fill=False), CellCounts((code,), ((0,),))))
+    expected = reference_sums(records.to_pylist(), plan)
+    assert same(load(path, records).sum(plan), expected)
+
+
+@cache
+def crowd(kind: type) -> pa.Table:
+    """The table with a further key of a thousand values."""
+    keys = np.random.default_rng(2).integers(0, 1000, ROWS)
+    column = pa.array([None if key == 999 else kind(key) for key in keys])
+    return nasty(ROWS).append_column("crowd", column)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_empty_table_sums_to_zero(load: Any, path: str) -> None:
+    records = EMPTY
+    found = load(path, records).sum(PLANS["all, grouped"])
+    assert not found.sizes.any()
+    assert not any(part.any() for part in found.parts)
+    assert found.missing == found.unlisted == ()
+
+
+EMPTY = nasty(1).slice(0, 0)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_decimals_are_rounded_once(load: Any, path: str) -> None:
+    """On a lattice as fine as floats themselves, one ulp more or less is one step."""
+    records = decimals()
+    feature = boxed("price", Bounds(0.0, 2.0), bits=15)
+    feature = type(feature)("price", 0.0, 2.0, 0.0, 2.0**52, 0, 2**53)
+    plan = SumPlan((ProductSums((feature,), ((0,),)),))
+    assert same(load(path, records).sum(plan), reference_sums(records.to_pylist(), plan))
+
+
+@cache
+def decimals() -> pa.Table:
+    digits = np.random.default_rng(3).integers(0, 2 * 10**17, 500)
+    text = pa.array([f"{d // 10**17}.{d % 10**17:017d}" for d in digits.tolist()])
+    return pa.table({"price": text.cast(pa.decimal128(18, 17))})
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_columns_are_checked(load: Any, path: str) -> None:
+    source = load(path, table())
+    source.check(("height", "age", "share", "flag"), ("city", "code", "grade", "smoker"))
+    with pytest.raises(DataError, match="'nothing' is not in the table; it has: height, weight"):
+        source.check(("nothing",), ())
+    with pytest.raises(DataError, match="'city' must be numeric"):
+        source.check(("city",), ())
+    numbers = Coded("city", (1, 2))
+    with pytest.raises(DataError, match="'city' holds text, but its public list is of whole"):
+        source.sum(SumPlan((CellCounts((numbers,), ((0,),)),)))
+    words = Coded("code", CITIES)
+    with pytest.raises(DataError, match="'code' holds numbers, but its public list is of text"):
+        source.sum(SumPlan((CellCounts((words,), ((0,),)),)))
+
+
+@pytest.mark.evidence
+def test_a_million_records_on_every_engine(load: Any) -> None:
+    """All engines against the local path, which must not care about batches or order."""
+    records = nasty(1_000_000, seed=4)
+    for plan in PLANS.values():
+        expected = ArrowSource(records).sum(plan)
+        for rows in (1_000, 2**17, 2**21):
+            assert same(ArrowSource(TableBatches(shuffled(records), rows)).sum(plan), expected)
+        for engine in ENGINES:
+            assert same(load(engine, records).sum(plan), expected)
