@@ -1,0 +1,27 @@
+"""ANALYST: from a release file to a posterior that accounts for its noise.
+
+The module is callable: ``noisewise.infer(release)``. It needs jax, numpy and scipy, nothing of the
+owner's half.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from noisewise.infer.api import METHODS, infer
+from noisewise.infer.posterior import Posterior
+from noisewise.infer.prediction import Prediction
+
+__all__ = ["METHODS", "Posterior", "Prediction", "infer"]
+
+
+class _Callable(ModuleType):
+    """So that ``nw.infer`` is both the room and what one does there."""
+
+    def __call__(self, *args: Any, **words: Any) -> Posterior:
+        return infer(*args, **words)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,60 @@
+"""``infer``: pick the family's method, run it, and say whether it converged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from noisewise.artifact import ArgumentError, Release
+from noisewise.infer.linear import exact, naive
+from noisewise.infer.linear.problem import Problem, problem
+from noisewise.infer.posterior import Posterior
+
+Report = Callable[[int, int], None]
+Method = Callable[[Problem, int, int, int, Report | None], Posterior]
+
+METHODS: dict[str, dict[str, Method]] = {
+    "linear-regression": {"exact": exact.run, "naive": naive.run},
+}
+
+
+def infer(
+    release: Release,
+    method: str = "exact",
+    *,
+    prior: Mapping[str, object] | None = None,
+    x: str | Iterable[str] | None = None,
+    y: str | None = None,
+    seed: int = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    progress: Report | None = None,
+) -> Posterior:
+    """The posterior given a release.
+
+    Args:
+        release: what the owner published.
+        method: ``exact`` (default: models data and noise exactly), or ``naive`` (ignores the
+            noise; for comparison only).
+        prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
+            user's units; either may be left out for a weak default.
+        x: covariates, if others than the owner named: any released columns.
+        y: response, likewise. The Gram matrix is released once; every regression on it is free.
+        seed: the analyst's own randomness; the same seed gives the same draws.
+        chains: independent chains, started apart.
+        draws: draws kept per chain.
+        progress: called with steps done and steps in all.
+    """
+    if release.family not in METHODS:
+        raise ArgumentError(
+            f"release: there is no inference for family {release.family!r} yet; "
+            f"there is for {', '.join(METHODS)}"
+        )
+    methods = METHODS[release.family]
+    if method not in methods:
+        raise ArgumentError(f"method: must be one of {', '.join(methods)}, not {method!r}")
+    for name, value, least in (("chains", chains, 2), ("draws", draws, 100)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ArgumentError(
+                f"{name}: must be a whole number of at least {least}, not {value!r}"
+            )
+    return methods[method](problem(release, prior, x, y), seed, chains, draws, progress)

@@ -1,0 +1,155 @@
+"""From a Release to arrays in the box, and from draws in the box to the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.artifact import ArgumentError, Gram, Release, ReleaseError
+from noisewise.infer.linear.collapsed import Prior
+from noisewise.priors import NormalInverseGamma, NormalInverseWishart
+
+
+@dataclass(frozen=True)
+class Units:
+    """x = centre + half · u for every column, the response last."""
+
+    centre: np.ndarray
+    half: np.ndarray
+
+    @property
+    def to_box(self) -> tuple[np.ndarray, np.ndarray]:
+        """(A, a) with θ_box = A θ_user + a: slopes in order, intercept last."""
+        d = len(self.centre) - 1
+        matrix = np.diag(np.append(self.half[:d], 1.0)) / self.half[d]
+        matrix[d, :d] = self.centre[:d] / self.half[d]
+        offset = np.zeros(d + 1)
+        offset[d] = -self.centre[d] / self.half[d]
+        return matrix, offset
+
+    def to_user(self, parameters: np.ndarray) -> np.ndarray:
+        """Draws (..., slopes, intercept, σ²) from box to user's units."""
+        matrix, offset = self.to_box
+        theta = (parameters[..., :-1] - offset) @ np.linalg.inv(matrix).T
+        return np.concatenate([theta, parameters[..., -1:] * self.half[-1] ** 2], axis=-1)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything a method needs; arrays lead with the group."""
+
+    x: tuple[str, ...]
+    y: str
+    z: np.ndarray
+    n: np.ndarray
+    noisy_n: bool
+    noise_scale: float
+    mechanism: str
+    response: NormalInverseGamma
+    covariates: NormalInverseWishart
+    units: Units
+    keys: tuple[str | int, ...] | None
+
+    @property
+    def box_prior(self) -> Prior:
+        """Both priors in the box."""
+        matrix, offset = self.units.to_box
+        inner = self.response.mapped(matrix, offset, float(self.units.half[-1]))
+        outer = self.covariates.mapped(self.units.centre[:-1], self.units.half[:-1])
+        fields = (inner.mean, inner.precision, inner.shape, inner.rate,
+                  outer.mean, outer.kappa, outer.scale, outer.df)  # fmt: skip
+        return Prior(*(jnp.asarray(f, jnp.float64) for f in fields))
+
+
+def problem(
+    release: Release,
+    prior: Mapping[str, object] | None,
+    x: str | Iterable[str] | None,
+    y: str | None,
+) -> Problem:
+    """Pick the regression: any released column on any others."""
+    if release.family != "linear-regression":
+        raise ReleaseError(f"this release is of family {release.family!r}, not linear-regression")
+    block = release.block("gram")
+    statistic = block.statistic
+    if not isinstance(statistic, Gram):
+        raise ReleaseError("the 'gram' block does not hold a Gram matrix")
+    covariates, response = _columns(release, x, y)
+    order = [statistic.columns.index(c) for c in (*covariates, response)]
+    index = {p: row for row, p in enumerate(statistic.products)}
+    q = len(order)
+    wanted = [tuple(sorted((order[i], order[j]))) for i in range(q) for j in range(i, q)]
+    wanted += [(i,) for i in order] + ([()] if statistic.count else [])
+    z = block.scaled[[index[p] for p in wanted]].T
+    bounds = [release.bounds[c] for c in (*covariates, response)]
+    units = Units(np.array([b.centre for b in bounds]), np.array([b.half_width for b in bounds]))
+    sizes = np.maximum(z[:, -1], q + 2) if release.n is None else np.atleast_1d(release.n)
+    if (sizes < 3).any():
+        raise ArgumentError("release: a regression needs at least 3 records in every group")
+    inner, outer = _priors(prior, units, len(covariates))
+    return Problem(
+        covariates, response, z, sizes.astype(float), statistic.count, float(block.noise_scales[0]),
+        block.noise.mechanism, inner, outer, units,
+        None if release.groups is None else release.groups.keys,
+    )  # fmt: skip
+
+
+def _columns(
+    release: Release, x: str | Iterable[str] | None, y: str | None
+) -> tuple[tuple[str, ...], str]:
+    there = release.block("gram").statistic.columns
+    response = str(release.model["y"]) if y is None else y
+    if x is None:
+        known = release.model["x"]
+        given = (
+            tuple(known)
+            if isinstance(known, tuple) and y is None
+            else tuple(c for c in there if c != response)
+        )
+    else:
+        given = (x,) if isinstance(x, str) else tuple(x)
+    for column in (*given, response):
+        if column not in there:
+            raise ArgumentError(
+                f"column {column!r} was not released; there are: {', '.join(there)}"
+            )
+    if not given or len({*given, response}) != len(given) + 1:
+        raise ArgumentError("x: must be one or more distinct columns, y not among them")
+    return given, response
+
+
+def _priors(
+    given: Mapping[str, object] | None, units: Units, d: int
+) -> tuple[NormalInverseGamma, NormalInverseWishart]:
+    given = dict(given or {})
+    inner = given.pop("response", None) or default_response(units)
+    outer = given.pop("covariates", None) or default_covariates(units)
+    if given:
+        raise ArgumentError(f"prior: {min(given)!r} is unknown; give 'response' and 'covariates'")
+    if not isinstance(inner, NormalInverseGamma) or len(inner.mean) != d + 1:
+        raise ArgumentError(
+            f"prior['response']: must be a NormalInverseGamma of {d + 1} coefficients, "
+            "the intercept last"
+        )
+    if not isinstance(outer, NormalInverseWishart) or len(outer.mean) != d:
+        raise ArgumentError(f"prior['covariates']: must be a NormalInverseWishart of {d} columns")
+    return inner, outer
+
+
+def default_response(units: Units) -> NormalInverseGamma:
+    """Weak in the box: slopes of either sign up to a few box widths, σ around a third of it."""
+    d = len(units.centre) - 1
+    box = NormalInverseGamma(np.zeros(d + 1), np.eye(d + 1) * 0.1, 2.0, 0.2)
+    matrix, offset = units.to_box
+    inverse = np.linalg.inv(matrix)
+    return box.mapped(inverse, -inverse @ offset, 1 / float(units.half[-1]))
+
+
+def default_covariates(units: Units) -> NormalInverseWishart:
+    """Vague in the box; measured to serve uniform, binary and skewed columns too."""
+    d = len(units.centre) - 1
+    box = NormalInverseWishart(np.zeros(d), 0.1, np.eye(d), d + 3.0)
+    return box.mapped(-units.centre[:-1] / units.half[:-1], 1 / units.half[:-1])

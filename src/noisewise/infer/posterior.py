@@ -1,0 +1,116 @@
+"""What an analyst gets: draws in the user's units, and a plain word on whether to trust them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+from noisewise.infer.prediction import Prediction, predict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RHAT = 1.01
+ESS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Draws by parameter name: arrays (chain, draw), or (group, chain, draw) where grouped.
+
+    ``rhat`` and ``ess`` hold one number (or one per group) for each parameter.
+    """
+
+    draws: Mapping[str, np.ndarray]
+    rhat: Mapping[str, np.ndarray]
+    ess: Mapping[str, np.ndarray]
+    method: str
+    x: tuple[str, ...]
+    y: str
+    keys: tuple[str | int, ...] | None = None
+    prior: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def unconverged(self) -> tuple[str | int | None, ...]:
+        """Keys of the groups that have not converged (None: the only one)."""
+        worst = np.max([np.atleast_1d(r) for r in self.rhat.values()], axis=0)
+        least = np.min([np.atleast_1d(e) for e in self.ess.values()], axis=0)
+        bad = ~((worst < RHAT) & (least >= ESS))
+        keys = (None,) if self.keys is None else self.keys
+        return tuple(k for k, b in zip(keys, bad, strict=True) if b)
+
+    @property
+    def converged(self) -> bool:
+        """R-hat below 1.01 and at least 400 effective draws, for every parameter and group."""
+        return not self.unconverged
+
+    @property
+    def status(self) -> str:
+        """In words, with what to do."""
+        bad = self.unconverged
+        if not bad:
+            return f"converged: R-hat < {RHAT} and at least {ESS} effective draws everywhere"
+        many = "" if self.keys is None else f" in {len(bad)} of {len(self.keys)} groups"
+        worst = max(float(np.max(r)) for r in self.rhat.values())
+        least = min(float(np.min(e)) for e in self.ess.values())
+        return (
+            f"not converged{many}: R-hat up to {worst:.3f}, {least:.0f} effective draws at the "
+            f"least (wanted: below {RHAT}, at least {ESS}). Ask for more draws, or a tighter prior"
+        )
+
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """Mean, sd, central interval, R-hat and effective draws, one row per (group,) parameter."""
+        import pandas as pd
+
+        if not 0 < interval < 1:
+            raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
+        tails = (1 - interval) / 2, (1 + interval) / 2
+        frames = []
+        for name, values in self.draws.items():
+            flat = values.reshape(-1 if self.keys is not None else 1, np.prod(values.shape[-2:]))
+            low, high = np.quantile(flat, tails, axis=1)
+            frame = pd.DataFrame(
+                {
+                    "parameter": name,
+                    "mean": flat.mean(axis=1),
+                    "sd": flat.std(axis=1, ddof=1),
+                    "lower": low,
+                    "upper": high,
+                    "rhat": np.atleast_1d(self.rhat[name]),
+                    "ess": np.atleast_1d(self.ess[name]),
+                }
+            )
+            if self.keys is not None:
+                frame.insert(0, "group", list(self.keys))
+            frames.append(frame)
+        table = pd.concat(frames, ignore_index=True)
+        return table.set_index(["group", "parameter"] if self.keys is not None else "parameter")
+
+    def predict(self, new_x: Mapping[str, float], *, seed: int = 0) -> Prediction:
+        """The posterior predictive of y at given covariates, in the user's units."""
+        if set(new_x) != set(self.x):
+            raise ArgumentError(
+                f"new_x: must give a value to each of {', '.join(self.x)}, and to nothing else"
+            )
+        return predict(self.draws, {c: float(new_x[c]) for c in self.x}, seed)
+
+    def to_arviz(self) -> Any:
+        """As ArviZ's own type (dims chain, draw, group)."""
+        import arviz as az
+
+        if self.keys is None:
+            return az.from_dict({"posterior": dict(self.draws)})
+        moved = {name: np.moveaxis(v, 0, -1) for name, v in self.draws.items()}
+        return az.from_dict(
+            {"posterior": moved},
+            coords={"group": list(self.keys)},
+            dims={name: ["group"] for name in moved},
+        )
+
+    def __repr__(self) -> str:
+        return f"<Posterior of {self.y} on {', '.join(self.x)} by {self.method}: {self.status}>"
