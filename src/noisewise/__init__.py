@@ -1,6 +1,7 @@
 """noisewise: differentially private releases, and inference that is honest about their noise.
 
-The owner's half is ``noisewise.release``; the file between the halves is ``noisewise.Release``.
+The owner's half is ``noisewise.release``, the analyst's ``noisewise.infer``; the file between them
+is ``noisewise.Release``.
 Names are loaded on first use, so that either half works where the other's libraries are absent.
 """
 
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from noisewise.artifact.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from noisewise import datasets, release
+    from noisewise import datasets, infer, priors, release
     from noisewise.artifact import (
         ArgumentError,
         Bounds,
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
         NoisewiseError,
         Release,
         ReleaseError,
+        SearchError,
         SourceError,
     )
 
 
-_ROOMS = ("release", "datasets")
+_ROOMS = ("release", "infer", "priors", "datasets")
 _ARTIFACT = (
     "ArgumentError",
     "Bounds",
@@ -34,6 +36,7 @@ _ARTIFACT = (
     "NoisewiseError",
     "Release",
     "ReleaseError",
+    "SearchError",
     "SourceError",
 )
 
@@ -58,8 +61,11 @@ __all__ = [
     "NoisewiseError",
     "Release",
     "ReleaseError",
+    "SearchError",
     "SourceError",
     "__version__",
     "datasets",
+    "infer",
+    "priors",
     "release",
 ]

@@ -26,6 +26,8 @@ from noisewise.artifact import (
     Noise,
     Population,
     PowerSums,
+    ProbabilitySums,
+    QuantileSum,
     Receipt,
     Release,
     Selection,
@@ -140,6 +142,24 @@ def tables(
     )
 
 
+def partitioned(
+    statistic: ProbabilitySums | QuantileSum, neighbours: Neighbours = "replace-one", **model: Any
+) -> Release:
+    """A posterior probability or quantile by partitions."""
+    quantile = isinstance(statistic, QuantileSum)
+    *x, y = statistic.columns
+    words = {"x": tuple(x), "y": y, "coefficient": statistic.coefficient, "prior": "zellner"}
+    public = neighbours == "replace-one"
+    return Release(
+        family="posterior-quantile" if quantile else "posterior-probability",
+        model={**words, **({} if quantile else {"rescaling": "corrected"}), **model},
+        guarantee=guarantee("laplace", 1.0, neighbours),
+        population=Population("public", (9000,)) if public else Population("noisy"),
+        blocks=(block(statistic, noise("laplace", statistic.reach, 0.5)),),
+        fill={"pir": 0.5},
+    )
+
+
 FACTORIES: dict[str, Callable[[], Release]] = {
     "regression": regression,
     "regression-gaussian": lambda: regression("gaussian"),
@@ -173,6 +193,21 @@ FACTORIES: dict[str, Callable[[], Release]] = {
     "graphical": lambda: tables(
         (("sex", "smokes"), ("smokes", "children"), ("sex",)), "graphical-model", {}
     ),
+    "posterior-probability": lambda: partitioned(
+        ProbabilitySums(COLUMNS, "pir", (0.0, -1.5, 2.25), 100, power=2.0)
+    ),
+    "posterior-probability-fisher": lambda: partitioned(
+        ProbabilitySums(COLUMNS, "intercept", (0.5,), 1, "fisher", 0.001, bits=12),
+        "add-remove",
+        rescaling="thesis",
+        prior_g=100.0,
+    ),
+    "posterior-quantile": lambda: partitioned(
+        QuantileSum(COLUMNS, "kir", 0.05, 1000, -2.0, 0.25, "centred", 0.5)
+    ),
+    "posterior-quantile-symmetric": lambda: partitioned(
+        QuantileSum(COLUMNS, "kir", 0.95, 64, 0.0, 8.0, "symmetric", 0.25)
+    ),
     "graphical-gaussian": lambda: tables(
         (("sex", "smokes", "children"),), "graphical-model", {}, "gaussian"
     ),
@@ -183,47 +218,6 @@ def content_of(release: Release) -> dict[str, Any]:
     """The file as plain dictionaries, free to be spoilt."""
     found: dict[str, Any] = json.loads(release.to_json())
     return found
-
-
-Edit = Callable[[dict[str, Any]], None]
-
-
-def _place(content: Any, path: str) -> tuple[Any, str | int]:
-    """The holder of ``a.0.b`` (numbers index lists), and the last step."""
-    *steps, last = [int(s) if s.isdigit() else s for s in path.split(".")]
-    for step in steps:
-        content = content[step]
-    return content, last
-
-
-def put(path: str, value: object) -> Edit:
-    """Set a field that is there, or a new one."""
-
-    def edit(content: dict[str, Any]) -> None:
-        holder, last = _place(content, path)
-        holder[last] = value
-
-    return edit
-
-
-def drop(path: str) -> Edit:
-    """Remove a field."""
-
-    def edit(content: dict[str, Any]) -> None:
-        holder, last = _place(content, path)
-        del holder[last]
-
-    return edit
-
-
-def both(*edits: Edit) -> Edit:
-    """Several edits at once."""
-
-    def edit(content: dict[str, Any]) -> None:
-        for one in edits:
-            one(content)
-
-    return edit
 
 
 def redigested(content: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -137,7 +138,7 @@ def remove(rng: random.Random, tree: Any) -> None:
 
 def replace(rng: random.Random, tree: Any) -> None:
     holder, key = _spot(rng, tree)
-    holder[key] = rng.choice(VALUES)
+    holder[key] = copy.deepcopy(rng.choice(VALUES))
 
 
 def transplant(rng: random.Random, tree: Any) -> None:
@@ -171,14 +172,15 @@ def grow(rng: random.Random, tree: Any) -> None:
     """A list or an object gets a member twice, or many times."""
     holder, key = _spot(rng, tree)
     if isinstance(holder, list):
-        holder[key:key] = [holder[key]] * rng.choice((1, 1, 3, 1000))
+        plain = not isinstance(holder[key], list | dict)
+        holder[key:key] = [holder[key]] * rng.choice((1, 3, 1000 if plain else 5))
     else:
         holder[f"{key}2"] = holder[key]
 
 
 def wrap(rng: random.Random, tree: Any) -> None:
     holder, key = _spot(rng, tree)
-    for _ in range(rng.choice((1, 2, 400))):
+    for _ in range(rng.choice((1, 2, 200))):
         holder[key] = [holder[key]] if rng.random() < 0.5 else {"a": holder[key]}
 
 

@@ -79,32 +79,58 @@ def tree_mutant(rng: random.Random, mutate: mutants.TreeMutation, which: int) ->
     return content
 
 
-@pytest.mark.parametrize("mutate", mutants.RAW, ids=lambda m: m.__name__)
-def test_spoilt_text_loads_unchanged_or_is_refused(mutate: mutants.RawMutation) -> None:
-    rng = random.Random(mutate.__name__)
-    for number in range(PER_RAW):
+def judge_raw(rng: random.Random, mutate: mutants.RawMutation, count: int) -> None:
+    for number in range(count):
         which = number % len(TEXTS)
         release = loaded(mutate(rng, TEXTS[which]))
         assert release is None or release == ORIGINALS[which]
 
 
-@pytest.mark.parametrize("mutate", mutants.TREE, ids=lambda m: m.__name__)
-def test_spoilt_content_loads_unchanged_or_is_refused(mutate: mutants.TreeMutation) -> None:
-    rng = random.Random(mutate.__name__)
-    for number in range(PER_TREE):
+def judge_tree(rng: random.Random, mutate: mutants.TreeMutation, count: int) -> None:
+    for number in range(count):
         which = number % len(TEXTS)
         release = loaded(json.dumps(tree_mutant(rng, mutate, which)))
         assert release is None or release == ORIGINALS[which]
 
 
-@pytest.mark.parametrize("mutate", mutants.TREE, ids=lambda m: m.__name__)
-def test_forged_content_is_refused_or_means_something(mutate: mutants.TreeMutation) -> None:
-    rng = random.Random(f"forged {mutate.__name__}")
-    for number in range(PER_TREE):
+def judge_forged(rng: random.Random, mutate: mutants.TreeMutation, count: int) -> None:
+    for number in range(count):
         release = loaded(redigested(tree_mutant(rng, mutate, number % len(TEXTS))))
         if release is not None:
             assert Release.from_json(release.to_json()) == release
             VALIDATOR.validate(content_of(release))
+
+
+each_raw = pytest.mark.parametrize("mutate", mutants.RAW, ids=lambda m: m.__name__)
+each_tree = pytest.mark.parametrize("mutate", mutants.TREE, ids=lambda m: m.__name__)
+
+
+@each_raw
+def test_spoilt_text_loads_unchanged_or_is_refused(mutate: mutants.RawMutation) -> None:
+    judge_raw(random.Random(mutate.__name__), mutate, PER_RAW)
+
+
+@each_tree
+def test_spoilt_content_loads_unchanged_or_is_refused(mutate: mutants.TreeMutation) -> None:
+    judge_tree(random.Random(mutate.__name__), mutate, PER_TREE)
+
+
+@each_tree
+def test_forged_content_is_refused_or_means_something(mutate: mutants.TreeMutation) -> None:
+    judge_forged(random.Random(f"forged {mutate.__name__}"), mutate, PER_TREE)
+
+
+@pytest.mark.evidence
+@each_raw
+def test_ten_times_as_many_spoilt_texts(mutate: mutants.RawMutation) -> None:
+    judge_raw(random.Random(f"more {mutate.__name__}"), mutate, 10 * PER_RAW)
+
+
+@pytest.mark.evidence
+@each_tree
+def test_ten_times_as_many_forgeries(mutate: mutants.TreeMutation) -> None:
+    judge_tree(random.Random(f"more {mutate.__name__}"), mutate, 10 * PER_TREE)
+    judge_forged(random.Random(f"more forged {mutate.__name__}"), mutate, 10 * PER_TREE)
 
 
 def outcomes(mutate: Callable[[random.Random, int], str | bytes], count: int) -> set[bool]:

@@ -13,15 +13,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from tests.artifact.factories import (
-    FACTORIES,
-    Edit,
-    content_of,
-    drop,
-    put,
-    redigested,
-    regression,
-)
+from tests.artifact.factories import FACTORIES, content_of, redigested, regression
+from tests.artifact.refusals import Edit, drop, put
 
 from noisewise.artifact import Block, Release, ReleaseError, codec
 from noisewise.artifact.schema import schema

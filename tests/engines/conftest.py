@@ -11,7 +11,7 @@ import pytest
 from tests.engines import engines
 
 from noisewise.release.plan import Source
-from noisewise.release.sources.arrow import ArrowSource
+from noisewise.release.sources.arrow import ArrowSource, TableBatches
 from noisewise.release.sources.ibis import IbisSource
 
 Load = Callable[[pa.Table], Any]
@@ -48,7 +48,7 @@ def load(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
     def source(engine: str, table: pa.Table) -> Source:
         if engine == "arrow":
-            return ArrowSource(table)
+            return ArrowSource(TableBatches(table))
         key = engine, id(table)
         if key not in loaded:  # the table is kept with it, so that its id stays its own
             loaded[key] = table, IbisSource(loaders[engine](table))

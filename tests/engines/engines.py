@@ -52,9 +52,9 @@ def on_postgres(table: pa.Table, connection: Any) -> Any:
 
 
 def _postgres_type(kind: pa.DataType) -> str:
-    return str(kind).replace("decimal128", "numeric") if pa.types.is_decimal(kind) else (
-        POSTGRES_TYPES[kind]
-    )
+    if pa.types.is_decimal(kind):
+        return str(kind).replace("decimal128", "numeric")
+    return POSTGRES_TYPES[kind]
 
 
 def postgres_connection(url: str) -> Any:

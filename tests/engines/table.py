@@ -83,7 +83,9 @@ def _edges(bounds: Bounds) -> list[float]:
     for bits in (15, 7, 0):
         for j in (-(2**bits), -1, 0, 1, 2**bits - 1):
             found.append(bounds.centre + (j + 0.5) * bounds.half_width / 2**bits)
-    return [y for x in found for y in (math.nextafter(x, -math.inf), x, math.nextafter(x, math.inf))]
+    return [
+        y for x in found for y in (math.nextafter(x, -math.inf), x, math.nextafter(x, math.inf))
+    ]
 
 
 def _some(rng: np.random.Generator, rows: int) -> np.ndarray:

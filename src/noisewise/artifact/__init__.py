@@ -3,14 +3,17 @@
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.check import Level
 from noisewise.artifact.errors import (
+    AbsentError,
     ArgumentError,
     BudgetError,
     DataError,
     NoisewiseError,
     ReleaseError,
+    SearchError,
     SourceError,
 )
 from noisewise.artifact.guarantee import Guarantee, Mechanism, Neighbours, Noise
+from noisewise.artifact.partition import ProbabilitySums, QuantileSum
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics import (
     Clamped,
@@ -22,6 +25,7 @@ from noisewise.artifact.statistics import (
 )
 
 __all__ = [
+    "AbsentError",
     "ArgumentError",
     "Block",
     "Bounds",
@@ -39,9 +43,12 @@ __all__ = [
     "NoisewiseError",
     "Population",
     "PowerSums",
+    "ProbabilitySums",
+    "QuantileSum",
     "Receipt",
     "Release",
     "ReleaseError",
+    "SearchError",
     "Selection",
     "SourceError",
     "Statistic",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -19,13 +20,17 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def shown(value: object) -> str:
     """The value for an error message: on one line, printable, and short whatever it holds."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, dict):
         return "a JSON object"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
     if isinstance(value, int) and abs(value) >= 10**40:
         return "a whole number of more than 40 digits"
-    text = ascii(value[:100] if isinstance(value, str) else value)
+    if isinstance(value, frozenset):
+        value = sorted(value)
+    text = repr(value[:100] if isinstance(value, str) else value)
     return text if len(text) <= 60 else f"{text[:56]} ..."
 
 
@@ -75,7 +80,11 @@ def one_of(value: object, allowed: Sequence[str], where: str) -> str:
 
 def level(value: object, where: str) -> Level:
     """A public category or group key."""
-    return text(value, where) if isinstance(value, str) else integer(value, where)
+    if isinstance(value, str):
+        return text(value, where)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ReleaseError(f"{where} must be a text or a whole number, not {shown(value)}")
+    return integer(value, where)
 
 
 def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ MAX_BYTES = 256 * 2**20
 
 def dumps(release: Release) -> str:
     """The content of the file."""
+    content = encode.release(release)
     head = {"format": FORMAT, "version": VERSION}
-    return _pretty({**head, **encode.release(release), "sha256": _digest(release)}) + "\n"
+    return _pretty({**head, **content, "sha256": _digest(_canonical(content))}) + "\n"
 
 
 def loads(content: str | bytes) -> Release:
@@ -48,7 +50,7 @@ def loads(content: str | bytes) -> Release:
         )
     digest = top.take("sha256")
     release = decode.release(top)
-    if digest != _digest(release):
+    if digest != _digest(canonical(release)):
         raise ReleaseError(
             "release: the content does not match its sha256; the file was changed or damaged"
         )
@@ -91,12 +93,15 @@ def load(path: Path) -> Release:
 
 def canonical(release: Release) -> str:
     """One text per meaning: the order of keys and the white space of a file do not matter."""
-    content = encode.release(release)
+    return _canonical(encode.release(release))
+
+
+def _canonical(content: Mapping[str, Any]) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _digest(release: Release) -> str:
-    return hashlib.sha256(canonical(release).encode()).hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _no_constants(name: str) -> float:
@@ -122,7 +127,8 @@ def _parse(content: str | bytes) -> Any:
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 text (byte {error.start})"
     except json.JSONDecodeError as error:
-        problem = f"not valid JSON (line {error.lineno}, column {error.colno}): {error.msg}"
+        what = error.msg.removesuffix(" at").removesuffix(" starting")
+        problem = f"not valid JSON (line {error.lineno}, column {error.colno}): {what}"
     except ValueError:
         # What remains is the interpreter's limit on the digits of an integer.
         problem = "a whole number has thousands of digits"

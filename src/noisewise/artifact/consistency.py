@@ -11,6 +11,7 @@ from noisewise.artifact import check
 from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.partition import PartitionStatistic, QuantileSum
 from noisewise.artifact.statistics import Clamped, Gram, Monomials, PowerSums, Tables
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ NEEDS = {
     "linear-regression": ("gram",),
     "exponential-family": ("power-sums", "tables"),
     "graphical-model": ("tables",),
+    "posterior-probability": ("probability-sums",),
+    "posterior-quantile": ("quantile-sum",),
 }
 """The statistic, or the alternatives, without which a release of the family says nothing."""
 
@@ -38,6 +41,9 @@ def check_release(release: Release) -> None:
     check.text(release.software, "software")
     _check_words(release)
     _check_family(release)
+    for block in release.blocks:
+        if isinstance(block.statistic, PartitionStatistic):
+            _check_partition(release, block.statistic, block.noise.sensitivity)
     _check_shapes(release)
     _check_population(release)
     _check_bounds(release)
@@ -90,6 +96,30 @@ def _check_family(release: Release) -> None:
         for column in (*x, y):
             if column not in release.block("gram").statistic.columns:
                 raise ReleaseError(f"model: {check.shown(column)} is not a column of the gram")
+
+
+def _check_partition(release: Release, statistic: PartitionStatistic, sensitivity: float) -> None:
+    """One partition's answer may be anything on its lattice: less sensitivity is a lie (E4)."""
+    if len(release.blocks) > 1 or NEEDS.get(release.family) != (statistic.kind,):
+        raise ReleaseError(f"blocks: {statistic.kind} stands alone, in a release of its own family")
+    if release.groups is not None:
+        raise ReleaseError(f"groups: {statistic.kind} is over the whole table")
+    if sensitivity < statistic.reach:
+        raise ReleaseError(
+            f"{statistic.kind}: one partition moves the sums by up to {statistic.reach}, "
+            f"more than the sensitivity {sensitivity!r}"
+        )
+    model = release.model
+    if statistic.columns != (*_words(model.get("x")), model.get("y")):
+        raise ReleaseError(f"model: 'x' and 'y' must be the columns of {statistic.kind}")
+    if model.get("coefficient") != statistic.coefficient:
+        raise ReleaseError(f"model: 'coefficient' must be that of {statistic.kind}")
+    if not isinstance(statistic, QuantileSum):
+        check.one_of(model.get("rescaling"), ("corrected", "thesis"), "model: 'rescaling'")
+
+
+def _words(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _columns(release: Release) -> set[str]:
@@ -145,9 +175,10 @@ def _check_bounds(release: Release) -> None:
             ):
                 raise ReleaseError("power-sums: the interval differs from the column's bounds")
     if odd := need ^ set(release.bounds):
+        which = "not one of them" if min(odd) in release.bounds else "missing"
         raise ReleaseError(
             "bounds: must be given for exactly the numeric columns released; "
-            f"{check.shown(min(odd))} is {'there' if min(odd) in release.bounds else 'missing'}"
+            f"{check.shown(min(odd))} is {which}"
         )
     for selection in release.selections:
         bounds = release.bounds.get(selection.column)
@@ -185,5 +216,6 @@ def _check_cost(release: Release) -> None:
 
 def total_cost(blocks: Sequence[Block], selections: Sequence[float]) -> Fraction:
     """Sequential composition, in exact arithmetic."""
-    costs = [b.noise.cost for b in blocks] + list(selections)
+    searches = [b.statistic.search_cost for b in blocks if isinstance(b.statistic, QuantileSum)]
+    costs = [b.noise.cost for b in blocks] + list(selections) + searches
     return sum((Fraction(c) for c in costs), Fraction(0))

@@ -12,6 +12,7 @@ from noisewise.artifact import check
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
+from noisewise.artifact.partition import ProbabilitySums, QuantileSum
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics import (
     Clamped,
@@ -177,7 +178,7 @@ def _block(value: Any, where: str) -> Block:
         # Counted before a name is built: a small file may announce millions of them.
         if len(values) != len(made.units):
             raise ReleaseError(
-                f"'values' holds {len(values)} components, the {made.kind} has {len(made.units)}"
+                f"'values' holds {len(values)} components, {made.kind} has {len(made.units)}"
             )
         return Block(made, _noise(noise), _matrix(values, made.names))
 
@@ -222,6 +223,10 @@ def statistic(value: Any) -> Statistic:
         made = Clamped(tuple(f.items("columns")))
     elif kind == Tables.kind:
         made = _tables(f)
+    elif kind == ProbabilitySums.kind:
+        made = _probabilities(f)
+    elif kind == QuantileSum.kind:
+        made = _quantile(f)
     elif kind == PowerSums.kind:
         names = ("lower", "upper", "outside", "degree", "origin", "scale", "bits")
         made = PowerSums(
@@ -231,6 +236,18 @@ def statistic(value: Any) -> Statistic:
         raise ReleaseError(f"statistic: 'kind' {check.shown(kind)} is not known to this version")
     f.done()
     return made
+
+
+def _probabilities(f: Fields) -> ProbabilitySums:
+    columns, at = tuple(f.items("columns")), tuple(f.items("at"))
+    names = ("coefficient", "partitions", "method", "floor", "power", "bits")
+    return ProbabilitySums(columns=columns, at=at, **{n: f.take(n) for n in names})
+
+
+def _quantile(f: Fields) -> QuantileSum:
+    columns = tuple(f.items("columns"))
+    names = ("coefficient", "p", "partitions", "centre", "radius", "search", "search_cost", "bits")
+    return QuantileSum(columns, **{n: f.take(n) for n in names})
 
 
 def _tables(f: Fields) -> Tables:

@@ -25,5 +25,13 @@ class BudgetError(NoisewiseError, ValueError):
     """The ledger refuses: nothing was drawn."""
 
 
+class SearchError(NoisewiseError, RuntimeError):
+    """A private search ended without an answer. What it spent stays spent."""
+
+
 class ReleaseError(NoisewiseError, ValueError):
     """A release file, or the content for one, is not valid."""
+
+
+class AbsentError(ReleaseError, AttributeError):
+    """The release is of a family that has no such thing."""

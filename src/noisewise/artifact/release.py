@@ -20,6 +20,8 @@ from noisewise.artifact.statistics import MAX_ROWS, Statistic
 if TYPE_CHECKING:
     import pandas as pd
 
+    from noisewise.artifact.answer import Answer
+
 FAMILIES = (
     "linear-regression",
     "exponential-family",
@@ -199,6 +201,32 @@ class Release:
         if units not in ("box", "user"):
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
         return views.box_table(self) if units == "box" else views.user_table(self)
+
+    # -- partition releases: the release is the answer ----------------------------------------
+
+    def answer(self, corrected: bool | None = None) -> Answer:
+        """The posterior probability or quantile of a partition release.
+
+        ``corrected`` chooses between the rescalings of the normality method, whichever the owner
+        chose: both read the same noisy sums.
+        """
+        from noisewise.artifact.answer import answer
+
+        return answer(self, corrected)
+
+    @property
+    def probability(self) -> float | np.ndarray:
+        """Pr(coefficient ≤ b): a number, or one per cutoff (posterior-probability releases)."""
+        return self.answer().probability
+
+    @property
+    def quantile(self) -> float:
+        """The posterior quantile of the coefficient (posterior-quantile releases)."""
+        return self.answer().quantile
+
+    def interval(self, level: float = 0.9) -> tuple[float, float] | np.ndarray:
+        """Where the answer would lie without privacy noise (partition releases)."""
+        return self.answer().interval(level)
 
     # -- the file --------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import ClassVar, Literal
 from noisewise.artifact import check
 from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.partition import ProbabilitySums, QuantileSum
 
 GRAM_BITS = 15
 """Lattice of the Gram matrix: products are at most 2**30, so 2**32 rows fit into 64 bits."""
@@ -304,4 +305,5 @@ class Clamped:
         return (1.0,) * len(self.columns)
 
 
-Statistic = Gram | Monomials | PowerSums | Tables | Clamped
+Statistic = Gram | Monomials | PowerSums | Tables | Clamped | ProbabilitySums | QuantileSum
+"""The last two are sums over partitions of the table, not over records (``partition``)."""

@@ -6,30 +6,32 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from noisewise.cli.inspect import show
+from noisewise.artifact import ArgumentError
+from noisewise.cli.inspect import plain_console, show
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("demo-output"),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the demo's files.")
+    ] = Path("demo-output"),
 ) -> None:
     """Release a regression from shipped data, under a budget ledger, and look at the file."""
     from noisewise import Release, datasets, release
     from noisewise.datasets.cirrhosis import BOUNDS
     from noisewise.release.ledger import open_ledger
 
-    console = Console()
-    out.mkdir(parents=True, exist_ok=True)
+    console = plain_console()
+    _make(out)
     console.print(
-        "[bold]1.[/bold] The sensitive table: 46 US states, wine drinking and cirrhosis deaths "
+        "1. The sensitive table: 46 US states, wine drinking and cirrhosis deaths "
         "(Brownlee 1965). Imagine each row were a person."
     )
     book = out / "ledger.db"
     with open_ledger(book, create=True) as ledger:
         if not any(a.dataset == "cirrhosis" for a in ledger.accounts()):
             ledger.set_budget("cirrhosis", epsilon=100.0, neighbours="replace-one")
-    console.print(f"[bold]2.[/bold] A ledger with a budget of epsilon = 100 for it: {book}")
+    console.print(f"2. A ledger with a budget of epsilon = 100 for it: {book}")
     x, y = "wine_per_capita", "cirrhosis_death_rate"
     made = release.linear_regression(
         datasets.cirrhosis(),
@@ -42,11 +44,17 @@ def demo(
     )
     path = made.save(out / "release.json")
     console.print(
-        f"[bold]3.[/bold] Exact integer sums, noise from OpenDP, spend written down first. "
+        f"3. Exact integer sums, noise from OpenDP, spend written down first. "
         f"The public file: {path}\n"
     )
     show(Release.load(path), console)
-    console.print(
-        f"\n[bold]4.[/bold] That file is all an analyst ever sees. Look at it with\n"
-        f"   noisewise inspect {path}\n   noisewise ledger show {book}"
-    )
+    console.print("\n4. That file is all an analyst ever sees. Look at it, and at the ledger, with")
+    # To be copied: never broken into lines.
+    console.print(f"   noisewise inspect {path}\n   noisewise ledger show {book}", soft_wrap=True)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"--out: {str(folder)!r} cannot be made: {error.strerror}") from None

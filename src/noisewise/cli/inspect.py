@@ -18,14 +18,20 @@ MOST_ROWS = 24
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A release file.")], as_json: o.AsJson = False
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A release file.")],
+    as_json: o.AsJson = False,
 ) -> None:
     """Show what a release file holds: guarantee, statistics, noise against signal."""
     release = Release.load(file)
     if as_json:
         o.show_json(summary(release))
     else:
-        show(release, Console())
+        show(release, plain_console())
+
+
+def plain_console() -> Console:
+    """For text with names of columns, levels and files in it: "[red]" in one is no colour."""
+    return Console(markup=False, highlight=False, emoji=False)
 
 
 def summary(release: Release) -> dict[str, Any]:
@@ -40,8 +46,20 @@ def summary(release: Release) -> dict[str, Any]:
         "neighbours": release.guarantee.neighbours,
         "n": release.population.policy,
         "groups": 1 if release.groups is None else len(release.groups.keys),
+        **_answer(release),
         "statistics": [{"kind": b.statistic.kind, "components": rows(b)} for b in release.blocks],
     }
+
+
+def _answer(release: Release) -> dict[str, Any]:
+    """What a partition release says, with 90 % intervals for the privacy noise."""
+    if not release.family.startswith("posterior-"):
+        return {}
+    found = release.answer()
+    quantile = release.family == "posterior-quantile"
+    value = np.atleast_1d(found.quantile if quantile else found.probability).tolist()
+    ends = np.reshape(found.interval(0.9), (-1, 2)).tolist()
+    return {"answer": value, "noise_interval_90": ends}
 
 
 def rows(block: Block) -> list[dict[str, Any]]:
@@ -55,7 +73,8 @@ def rows(block: Block) -> list[dict[str, Any]]:
             "value": float(values[0]) if len(values) == 1 else None,
             "typical_size": float(typical),
             "noise_sd": float(sd),
-            "signal_to_noise": float(typical / sd),
+            # At an extreme epsilon the noise is zero but for odds nobody will live to see.
+            "signal_to_noise": float(typical / sd) if sd > 0 else None,
         }
         for name, values, typical, sd in zip(
             block.statistic.names, block.scaled, size, spread, strict=True
@@ -65,7 +84,7 @@ def rows(block: Block) -> list[dict[str, Any]]:
 
 def show(release: Release, console: Console) -> None:
     """For a person at a terminal."""
-    console.print(f"[bold]{release.family}[/bold] release, made by {release.software}")
+    console.print(f"{release.family} release, made by {release.software}", style="bold")
     console.print(release.guarantee.statement())
     console.print(_population(release))
     if release.groups is not None:
@@ -79,7 +98,11 @@ def show(release: Release, console: Console) -> None:
         console.print(f"ledger entry {release.receipt.entry} (dataset {release.receipt.dataset!r})")
     for block in release.blocks:
         console.print(_table(release, block))
-    if any(row["signal_to_noise"] < 1 for block in release.blocks for row in rows(block)):
+    found = _answer(release)
+    for value, (low, high) in zip(*found.values(), strict=True) if found else ():
+        console.print(f"answer: {value:.4g} ({low:.4g} to {high:.4g}: 90 % of the privacy noise)")
+    ratios = [row["signal_to_noise"] for block in release.blocks for row in rows(block)]
+    if not found and any(ratio is not None and ratio < 1 for ratio in ratios):
         console.print(
             "Where the ratio is below about 1, the number is mostly noise. Inference that models "
             "the noise stays honest there; plugging the numbers in does not."
@@ -100,7 +123,7 @@ def _table(release: Release, block: Block) -> Table:
     table.add_column("statistic", overflow="fold")
     table.add_column("median size" if grouped else "value", justify="right")
     table.add_column("noise sd", justify="right")
-    table.add_column("size / noise", justify="right")
+    table.add_column("size/noise", justify="right")
     listed = rows(block)
     for row in listed[:MOST_ROWS]:
         value = row["typical_size"] if row["value"] is None else row["value"]
@@ -108,7 +131,7 @@ def _table(release: Release, block: Block) -> Table:
             row["statistic"],
             f"{value:.6g}",
             f"{row['noise_sd']:.4g}",
-            f"{row['signal_to_noise']:.3g}",
+            "-" if row["signal_to_noise"] is None else f"{row['signal_to_noise']:.3g}",
         )
     if len(listed) > MOST_ROWS:
         table.caption = f"and {len(listed) - MOST_ROWS} more"
@@ -116,5 +139,6 @@ def _table(release: Release, block: Block) -> Table:
 
 
 def _unit(block: Block) -> str:
-    box = block.statistic.kind in ("gram", "monomials")
-    return "sums of columns mapped to [-1, 1]" if box else "natural units"
+    if block.statistic.kind in ("gram", "monomials"):
+        return "sums of columns mapped to [-1, 1]"
+    return "sums in the column's own units" if block.statistic.kind == "power-sums" else "counts"

@@ -44,5 +44,7 @@ def run() -> None:
     try:
         app()
     except NoisewiseError as error:
-        Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
+        # A name or path in the message is shown as it is, on one line, whatever is in it.
+        plain = Console(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
+        plain.print(f"error: {error}", style="red")
         sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,39 +11,60 @@ import typer
 
 from noisewise.artifact import ArgumentError
 
+LONGEST_RANGE = 10_000_000
+"""Entries of a list written as a range: more is a slip of the hand, and would not fit in memory."""
+
+COLUMN_BOUNDS = "COLUMN=LOWER,UPPER"
+COLUMN_LIST = "COLUMN=LIST"
+
 Source = Annotated[
     str,
     typer.Argument(
-        help="Path or glob (CSV, Parquet, Arrow), or a database URL such as "
-        "postgresql://host/db#table."
+        metavar="SOURCE",
+        help="Path, folder or glob of CSV, Parquet or Arrow files, or a database URL such as "
+        "postgresql://host/db#table.",
     ),
 ]
-Epsilon = Annotated[float, typer.Option(help="The whole privacy budget of this release.")]
-Mechanism = Annotated[str, typer.Option(help="laplace, or gaussian (needs --delta).")]
-Delta = Annotated[float | None, typer.Option(help="For Gaussian noise, such as 1e-6.")]
+Epsilon = Annotated[
+    float, typer.Option(metavar="E", help="The whole privacy budget of this release.")
+]
+Mechanism = Annotated[str, typer.Option(metavar="NAME", help="laplace, or gaussian with --delta.")]
+Delta = Annotated[float | None, typer.Option(metavar="D", help="For gaussian: such as 1e-6.")]
 Neighbours = Annotated[
-    str, typer.Option(help="replace-one (n is public) or add-remove (n is secret, hence noisy).")
+    str,
+    typer.Option(
+        metavar="RELATION",
+        help="replace-one (n is public) or add-remove (n is secret, hence noisy).",
+    ),
 ]
 Groups = Annotated[
     str | None,
     typer.Option(
-        help="COLUMN=PATH (one key per line), COLUMN=a,b,c or COLUMN=0..99: a public list, "
-        "one release per entry."
+        metavar=COLUMN_LIST,
+        help="One statistic per group of a public LIST: a,b,c or 0..99 or a file with one key "
+        "per line.",
     ),
 ]
-Sizes = Annotated[str | None, typer.Option(help="'public' where group sizes are public.")]
-Fill = Annotated[
-    list[str] | None, typer.Option(help="COLUMN=VALUE: public value for missing entries.")
+Sizes = Annotated[
+    str | None, typer.Option(metavar="public", help="Group sizes are public knowledge.")
 ]
-Ledger = Annotated[str | None, typer.Option(help="Path or URL of a budget ledger.")]
-Dataset = Annotated[str | None, typer.Option(help="Account in the ledger, where it has several.")]
-Out = Annotated[Path, typer.Option(help="Where the release file goes.")]
+Fill = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN=VALUE", help="Public value for missing entries; repeat."),
+]
+Ledger = Annotated[str | None, typer.Option(metavar="PATH", help="Path or URL of a budget ledger.")]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Account in the ledger, where it has several.")
+]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Where the release goes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 CountClamped = Annotated[
-    bool, typer.Option(help="Also release a noisy count of records outside the bounds.")
+    bool,
+    typer.Option("--count-clamped", help="Also release how many records lie outside the bounds."),
 ]
 Split = Annotated[
-    list[str] | None, typer.Option(help="PART=WEIGHT: relative shares of the budget.")
+    list[str] | None,
+    typer.Option(metavar="PART=WEIGHT", help="Relative share of the budget; repeat."),
 ]
 
 
@@ -52,6 +74,17 @@ def assignment(text: str, option: str) -> tuple[str, str]:
     if not equals or not name or not value:
         raise ArgumentError(f"{option}: must look like NAME=VALUE, not {text!r}")
     return name, value
+
+
+def assignments(given: Iterable[str] | None, option: str) -> dict[str, str]:
+    """``name=value``, repeated, each name once."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, value = assignment(text, option)
+        if name in found:
+            raise ArgumentError(f"{option}: {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 def number(text: str, option: str) -> float:
@@ -67,10 +100,10 @@ def bounds_of(text: str, option: str) -> Any:
     from noisewise.release import PrivateBounds
 
     chosen = text.removeprefix("private:")
-    ends = [number(part, option) for part in chosen.split(",")]
+    ends = chosen.split(",")
     if len(ends) != 2:
         raise ArgumentError(f"{option}: must be LOWER,UPPER, not {text!r}")
-    pair = (ends[0], ends[1])
+    pair = number(ends[0], option), number(ends[1], option)
     return PrivateBounds(pair) if chosen != text else pair
 
 
@@ -78,19 +111,46 @@ def public_list(text: str, option: str) -> list[Any]:
     """``a,b,c``, ``0..9``, or the name of a file with one entry per line."""
     first, dots, last = text.partition("..")
     if dots and _is_whole(first) and _is_whole(last):
-        return list(range(int(first), int(last) + 1))
+        return _range(int(first), int(last), option)
     path = Path(text)
     if path.is_file():
-        entries = [line.strip() for line in path.read_text().splitlines() if line.strip()]
-    elif "/" in text and "," not in text:
+        lines = _lines(path, option)
+        return _typed([line.strip() for line in lines if line.strip()])
+    if "," not in text and ("/" in text or path.suffix):
         raise ArgumentError(f"{option}: there is no file {text!r}")
-    else:
-        entries = [entry.strip() for entry in text.split(",")]
-    return [int(e) for e in entries] if all(_is_whole(e) for e in entries) else entries
+    return _typed([entry.strip() for entry in text.split(",")])
+
+
+def _range(first: int, last: int, option: str) -> list[Any]:
+    if not 0 <= last - first < LONGEST_RANGE:
+        raise ArgumentError(
+            f"{option}: {first}..{last} must run upwards, over at most {LONGEST_RANGE} numbers"
+        )
+    return list(range(first, last + 1))
+
+
+def _lines(path: Path, option: str) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise ArgumentError(f"{option}: {str(path)!r} cannot be read as UTF-8 text") from None
+
+
+def _typed(entries: list[str]) -> list[Any]:
+    """Whole numbers where all of them are; "007" is a text."""
+    return [int(e) for e in entries] if all(_is_whole(e) for e in entries) else list(entries)
 
 
 def _is_whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and (digits == "0" or digits[0] != "0")
+
+
+def level(text: str, listed: list[Any] | None, option: str) -> Any:
+    """A value in the type of what it stands for: a number, or an entry of a public list."""
+    if listed is None:
+        return number(text, option)
+    return int(text) if isinstance(listed[0], int) and _is_whole(text) else text
 
 
 def group_list(text: str | None) -> dict[str, list[Any]] | None:
@@ -103,10 +163,8 @@ def group_list(text: str | None) -> dict[str, list[Any]] | None:
 
 def weights(given: list[str] | None) -> dict[str, float] | None:
     """``PART=WEIGHT``, repeated."""
-    if not given:
-        return None
-    pairs = [assignment(text, "--split") for text in given]
-    return {part: number(value, "--split") for part, value in pairs}
+    found = {part: number(w, "--split") for part, w in assignments(given, "--split").items()}
+    return found or None
 
 
 def show_json(value: object) -> None:

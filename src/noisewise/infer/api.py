@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer.linear import exact, naive
+from noisewise.infer.linear import (
+    exact,
+    gibbs_noisy,
+    gibbs_prior,
+    gibbs_update,
+    individual,
+    naive,
+)
 from noisewise.infer.linear.problem import Problem, problem
 from noisewise.infer.posterior import Posterior
 
@@ -13,7 +20,14 @@ Report = Callable[[int, int], None]
 Method = Callable[[Problem, int, int, int, Report | None], Posterior]
 
 METHODS: dict[str, dict[str, Method]] = {
-    "linear-regression": {"exact": exact.run, "naive": naive.run},
+    "linear-regression": {
+        "exact": exact.run,
+        "gibbs-update": gibbs_update.run,
+        "gibbs-prior": gibbs_prior.run,
+        "gibbs-noisy": gibbs_noisy.run,
+        "mcmc-individual": individual.run,
+        "naive": naive.run,
+    },
 }
 
 
@@ -33,8 +47,11 @@ def infer(
 
     Args:
         release: what the owner published.
-        method: ``exact`` (default: models data and noise exactly), or ``naive`` (ignores the
-            noise; for comparison only).
+        method: ``exact`` (default: models data and noise exactly, at a cost that does not grow with
+            n); the paper's ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by
+            the central limit theorem, moments of x inferred, from the prior, or released) and
+            ``mcmc-individual`` (every record a latent variable); or ``naive`` (ignores the noise;
+            for comparison only).
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; either may be left out for a weak default.
         x: covariates, if others than the owner named: any released columns.

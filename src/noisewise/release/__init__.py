@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from noisewise.release.expfam import exponential_family
     from noisewise.release.graphical import graphical_model
     from noisewise.release.linear import linear_regression
+    from noisewise.release.partition.prior import Zellner
+    from noisewise.release.partition.probability import posterior_probability
+    from noisewise.release.partition.quantile import posterior_quantile
 
 _HOMES = {
     "PrivateBounds": "arguments",
     "exponential_family": "expfam",
     "graphical_model": "graphical",
     "linear_regression": "linear",
+    "posterior_probability": "partition.probability",
+    "posterior_quantile": "partition.quantile",
+    "Zellner": "partition.prior",
 }
 
 
@@ -32,4 +38,12 @@ def __dir__() -> list[str]:
     return sorted(_HOMES)
 
 
-__all__ = ["PrivateBounds", "exponential_family", "graphical_model", "linear_regression"]
+__all__ = [
+    "PrivateBounds",
+    "Zellner",
+    "exponential_family",
+    "graphical_model",
+    "linear_regression",
+    "posterior_probability",
+    "posterior_quantile",
+]

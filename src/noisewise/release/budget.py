@@ -104,16 +104,16 @@ def shares(
     """Divide the cost among the parts by weight, rounding down: the sum never exceeds the whole."""
     weights = {part: WEIGHTS[part] for part in parts} if split is None else _weights(parts, split)
     total = sum(Fraction(w) for w in weights.values())
-    divided = {p: _down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
+    divided = {p: round_down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
     for part, share in divided.items():
         if share < LEAST_SHARE:
-            raise ArgumentError(f"split: leaves next to nothing of {cost:g} for {part!r}")
+            raise ArgumentError(f"epsilon: next to nothing of {cost:g} is left for {part!r}")
     return divided
 
 
 def equal_shares(cost: float, parts: int) -> float:
     """The cost in equal parts, rounding down."""
-    return _down(Fraction(cost) / parts)
+    return round_down(Fraction(cost) / parts)
 
 
 def _weights(parts: tuple[str, ...], split: object) -> dict[str, float]:
@@ -126,6 +126,7 @@ def _weights(parts: tuple[str, ...], split: object) -> dict[str, float]:
     return {part: positive(weight, f"split[{part!r}]") for part, weight in given.items()}
 
 
-def _down(value: Fraction) -> float:
+def round_down(value: Fraction) -> float:
+    """The largest float64 that is not above it."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

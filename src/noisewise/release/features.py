@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import Bounds, Clamped, Gram, Level, Monomials, PowerSums, Statistic, Tables
+from noisewise.artifact import (
+    Bounds,
+    Clamped,
+    Gram,
+    Level,
+    Monomials,
+    PowerSums,
+    ProbabilitySums,
+    QuantileSum,
+    Statistic,
+    Tables,
+)
 from noisewise.release.lattice import Coded, Outside, boxed
 from noisewise.release.plan import CellCounts, Part, ProductSums
 from noisewise.release.sensitivity import power_sums_lattice
@@ -31,6 +42,8 @@ def part_of(
             Outside(c, bounds[c].lower, bounds[c].upper, known.get(c)) for c in statistic.columns
         )
         return ProductSums(outside, statistic.products)
+    if isinstance(statistic, ProbabilitySums | QuantileSum):
+        raise TypeError(f"{statistic.kind}: fitted in partitions, not summed over records")
     return _cells(statistic, known)
 
 
@@ -43,7 +56,7 @@ def _cells(statistic: Tables, fill: Mapping[str, Any]) -> CellCounts:
 
 def integers(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
     """Bring components of lower degree to the statistic's one integer unit."""
-    if isinstance(statistic, Tables | Clamped):
+    if isinstance(statistic, Tables | Clamped | ProbabilitySums | QuantileSum):
         return sums
     lift = [2 ** (statistic.bits * (statistic.degree - len(p))) for p in statistic.products]
     return np.asarray(sums * np.array(lift, np.int64)[:, None])

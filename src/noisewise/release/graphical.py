@@ -85,7 +85,9 @@ def _tables(cliques: object, levels: object) -> Tables:
     for column in listed:
         if column not in used:
             raise ArgumentError(f"levels: {shown(column)} is in no clique")
+    if not given or len({frozenset(clique) for clique in given}) != len(given):
+        raise ArgumentError("cliques: must be one or more distinct sets of columns")
     try:
         return Tables(given, listed)
     except ReleaseError as error:
-        raise ArgumentError(str(error).removeprefix("tables: ")) from None
+        raise ArgumentError(str(error)) from None

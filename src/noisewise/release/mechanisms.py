@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude
+from opendp.mod import OpenDPException
 
 from noisewise.artifact import ArgumentError, Mechanism, Noise
 from noisewise.release.sensitivity import Sensitivity
@@ -93,7 +94,11 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
 
     def implied(rho: float) -> float:
         measurement = _gaussian(math.sqrt(1 / (2 * rho)))
-        return float(dp.c.make_zCDP_to_approxDP(measurement).map(1.0).epsilon(delta))
+        try:
+            return float(dp.c.make_zCDP_to_approxDP(measurement).map(1.0).epsilon(delta))
+        except OpenDPException:
+            # It overflows for large rho. Less than the whole epsilon is then used, never more.
+            return math.inf
 
     low, high = 0.0, 1.0
     while implied(high) <= epsilon and high < 2.0**40:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -110,3 +110,8 @@ class Source(Protocol):
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Carry out the plan exactly; SourceError where the table cannot be read."""
+
+    def stream(
+        self, plan: SumPlan, progress: Progress | None = None
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """The plan's numeric columns as float64, batch by batch; NaN is missing."""

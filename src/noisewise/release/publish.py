@@ -83,7 +83,7 @@ def publish(source: Any, order: Order) -> Release:
     names = order.kinds + (("bounds",) if order.wishes else ())
     costs = shares(order.terms.cost, names, order.split)
     _rehearse(order, costs)
-    till = _Till(order)
+    till = Till(order)
     reader = open_source(source)
     group = () if order.groups is None else (order.groups.column,)
     reader.check(tuple(order.bounds), (*order.coded, *group))
@@ -97,13 +97,13 @@ def publish(source: Any, order: Order) -> Release:
     parts = tuple(part_of(s, bounds, order.fill) for s in statistics)
     plan = SumPlan(parts, order.group_code)
     sums = reader.sum(plan, order.progress)
-    _refuse(sums, order)
+    refuse(sums, order)
     receipt = till.pay()
     blocks = tuple(
         Block(s, c.noise, c.draw(integers(s, part)))
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
-    return _assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+    return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
 
 
 def _rehearse(order: Order, costs: Mapping[str, float]) -> None:
@@ -116,9 +116,7 @@ def _rehearse(order: Order, costs: Mapping[str, float]) -> None:
     each = equal_shares(costs["bounds"], len(order.wishes)) if order.wishes else 0.0
     try:
         statistics = order.specify(bounds)
-        values = groups * sum(len(s.names) for s in statistics)
-        if values > MOST_VALUES:
-            raise ArgumentError(f"{values} numbers, more than the {MOST_VALUES} a release may hold")
+        _check_names(statistics, groups)
         prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
         blocks = tuple(
             Block(s, c.noise, np.zeros((len(s.names), groups), np.int64))
@@ -128,16 +126,30 @@ def _rehearse(order: Order, costs: Mapping[str, float]) -> None:
             Selection(c, widest(w), w.half_candidates, w.quantiles, each)
             for c, w in order.wishes.items()
         )
-        _assemble(order, bounds, selections, blocks, np.zeros(groups, np.int64), None)
+        assemble(order, bounds, selections, blocks, np.zeros(groups, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
+
+
+def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
+    for statistic in statistics:
+        names = statistic.names
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ArgumentError(
+                f"two numbers of the release would be called {twice!r} ('n' is the number of "
+                "records, '*' a product): rename a column"
+            )
+    values = groups * sum(len(statistic.names) for statistic in statistics)
+    if values > MOST_VALUES:
+        raise ArgumentError(f"groups: {values} numbers in all, more than the {MOST_VALUES} allowed")
 
 
 def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
     return calibrate(terms.mechanism, sensitivity(statistic, terms.relation), cost)
 
 
-class _Till:
+class Till:
     """Pays once, before the first draw; checks at once that the budget can suffice."""
 
     def __init__(self, order: Order) -> None:
@@ -159,7 +171,7 @@ class _Till:
 
 
 def _search(
-    reader: Source, order: Order, cost: float, till: _Till
+    reader: Source, order: Order, cost: float, till: Till
 ) -> tuple[dict[str, Bounds], tuple[Selection, ...]]:
     """A first pass that counts on the candidates, refuses unfit data, pays, and selects."""
     fills = {c: v for c, v in order.fill.items() if isinstance(v, int | float)}
@@ -171,7 +183,7 @@ def _search(
         *(Histogram(f) for f in lattices.values()),
     )
     sums = reader.sum(SumPlan(parts, order.group_code), order.progress)
-    _refuse(sums, order)
+    refuse(sums, order)
     till.pay()
     each = equal_shares(cost, len(lattices))
     bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
@@ -183,7 +195,7 @@ def _search(
     return {c: bounds[c] for c in order.bounds}, tuple(selections)
 
 
-def _refuse(sums: Sums, order: Order) -> None:
+def refuse(sums: Sums, order: Order) -> None:
     """Data that do not fit, named by column only. Nothing has been spent or drawn yet."""
     if sums.unlisted:
         raise DataError(
@@ -204,7 +216,7 @@ def _refuse(sums: Sums, order: Order) -> None:
         raise DataError("the table has no rows; only under add-remove neighbours may it be empty")
 
 
-def _assemble(
+def assemble(
     order: Order,
     bounds: Mapping[str, Bounds],
     selections: tuple[Selection, ...],
@@ -212,6 +224,7 @@ def _assemble(
     sizes: np.ndarray,
     receipt: Receipt | None,
 ) -> Release:
+    """The release, dated and signed with the versions that made it."""
     now = datetime.datetime.now(datetime.UTC)
     return Release(
         family=order.family,

@@ -18,7 +18,17 @@ from typing import Literal
 
 import numpy as np
 
-from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Statistic, Tables
+from noisewise.artifact import (
+    Bounds,
+    Clamped,
+    Gram,
+    Monomials,
+    PowerSums,
+    ProbabilitySums,
+    QuantileSum,
+    Statistic,
+    Tables,
+)
 from noisewise.release.lattice import Scaled, scaled
 
 Relation = Literal["replace-one", "add-remove", "move"]
@@ -57,6 +67,8 @@ def _bound(statistic: Statistic, relation: Relation) -> Sensitivity:
         return _power_sums(statistic, replace)
     if isinstance(statistic, Tables):
         return _tables(statistic, replace)
+    if isinstance(statistic, ProbabilitySums | QuantileSum):
+        return _partitions(statistic)
     return _clamped(statistic)
 
 
@@ -159,6 +171,12 @@ def _tables(statistic: Tables, replace: bool) -> Sensitivity:
     """Section 7 (errata E3): per table one cell loses and one gains, or one alone changes."""
     cells = (2 if replace else 1) * len(statistic.cliques)
     return Sensitivity(cells, cells)
+
+
+def _partitions(statistic: ProbabilitySums | QuantileSum) -> Sensitivity:
+    """``docs/proofs/partition.md``, section 2: one partition's lattice values, end to end (E4)."""
+    components = len(statistic.names)
+    return Sensitivity(statistic.reach, statistic.reach**2 // components)
 
 
 def _clamped(statistic: Clamped) -> Sensitivity:

@@ -24,7 +24,8 @@ def shown(value: object) -> str:
     if value is None or isinstance(value, str | numbers.Number | np.bool_):
         return wire.shown(value)
     if isinstance(value, list | tuple) and len(value) <= _SHORT:
-        return f"({', '.join(shown(v) for v in value)})"
+        inside = ", ".join(shown(v) for v in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     return type(value).__name__
 
 

@@ -18,18 +18,32 @@ _SLAB = 4096
 def posterior(
     problem: Problem, parameters: np.ndarray, method: str, details: Mapping[str, Any]
 ) -> Posterior:
-    """Parameters (group, chain, draw, θ… σ²) in the box; names, units and diagnostics added."""
-    user = problem.units.to_user(parameters)
+    """Parameters (group, chain, draw, θ… σ²) in the box; units and diagnostics added."""
+    user = np.moveaxis(problem.units.to_user(parameters), -1, 0)
+    judged = [judge(values) for values in user]
+    rhat, ess = (np.stack(side) for side in zip(*judged, strict=True))
+    return assembled(problem, user, rhat, ess, method, details)
+
+
+def assembled(
+    problem: Problem,
+    user: np.ndarray,
+    rhat: np.ndarray,
+    ess: np.ndarray,
+    method: str,
+    details: Mapping[str, Any],
+) -> Posterior:
+    """Name what is in the user's units already: draws (parameter, group, chain, draw)."""
     names = (*problem.x, "intercept", "sigma2")
-    draws = {name: user[..., i] for i, name in enumerate(names)}
-    judged = {name: judge(values) for name, values in draws.items()}
-    if problem.keys is None:
-        draws = {name: values[0] for name, values in draws.items()}
-        judged = {name: (r[0], e[0]) for name, (r, e) in judged.items()}
+    only = problem.keys is None
+
+    def named(values: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: v[0] if only else v for name, v in zip(names, values, strict=True)}
+
     return Posterior(
-        draws=draws,
-        rhat={name: r for name, (r, _) in judged.items()},
-        ess={name: e for name, (_, e) in judged.items()},
+        draws=named(user),
+        rhat=named(rhat),
+        ess=named(ess),
         method=method,
         x=problem.x,
         y=problem.y,

@@ -63,7 +63,7 @@ def conjugate(p: Point, prior: Prior) -> Conjugate:
     return Conjugate(fit - solve_upper(factor, half), factor, prior.shape + p.n / 2, rate)
 
 
-def _covariate_factor(p: Point, prior: Prior) -> jax.Array:
+def covariate_factor(p: Point, prior: Prior) -> jax.Array:
     """Cholesky factor of Ψn."""
     d = p.mean.shape[0] - 1
     x_factor, off = p.factor[:d, :d], p.mean[:d] - prior.x_mean
@@ -79,7 +79,7 @@ def log_prior_predictive(p: Point, prior: Prior, *, noisy_n: bool) -> jax.Array:
         (p.n - 1) * jnp.sum(p.log_diagonal)
         - 0.5 * log_determinant(posterior.factor)
         - posterior.shape * jnp.log(posterior.rate)
-        - 0.5 * (prior.x_df + p.n) * log_determinant(_covariate_factor(p, prior))
+        - 0.5 * (prior.x_df + p.n) * log_determinant(covariate_factor(p, prior))
     )
     return value + _terms_of_n(p, prior) if noisy_n else value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import jax
@@ -18,13 +18,15 @@ import numpy as np
 
 from noisewise.infer import _chains
 from noisewise.infer.linear import collapsed
-from noisewise.infer.linear.assemble import judge, posterior
+from noisewise.infer.linear.assemble import assembled
 from noisewise.infer.linear.coordinates import point, reflections, released
 from noisewise.infer.linear.problem import Problem
 from noisewise.infer.linear.starts import prior_statistics
 from noisewise.infer.posterior import ESS, RHAT, Posterior
+from noisewise.numerics.convergence import diagnose
 
 PRIOR_DRAWS = 64
+PRIOR_TOTAL = 2**16
 BLOCK = 50
 SIZES = {"cpu": (1, 16, 256), "gpu": (1, 256, 4096, 16384)}
 """Groups per batch: few sizes, since each is a compilation; as large as keeps the device busy."""
@@ -41,6 +43,14 @@ class Group(NamedTuple):
     n: jax.Array
     noise: jax.Array
     prior: collapsed.Prior
+
+
+class Sampled(NamedTuple):
+    """Draws (parameter, group, chain, draw) in the user's units; R-hat and ESS per parameter."""
+
+    user: np.ndarray
+    rhat: np.ndarray
+    ess: np.ndarray
 
 
 @lru_cache(maxsize=64)
@@ -77,10 +87,8 @@ def target(q: int, mechanism: str, noisy_n: bool) -> _chains.Target:
     return _chains.Target(true, smooth, information, signs)
 
 
-def sample(
-    key: jax.Array, problem: Problem, chains: int, draws: int, rounds: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draws (group, chain, draw, θ… and σ²) in box units, and the acceptance rate per group.
+def sample(key: jax.Array, problem: Problem, chains: int, draws: int, rounds: int = 1) -> Sampled:
+    """Draws in the user's units, judged where they were made.
 
     ``rounds`` > 1 warms up longer and keeps every ``rounds``-th draw: a second try for groups that
     did not converge in the first.
@@ -92,10 +100,11 @@ def sample(
     data = Group(jnp.asarray(problem.z), jnp.asarray(problem.n), noise, prior)
     begin, run, finish = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
-    starts = prior_statistics(
-        rng, problem.n, problem.box_prior, PRIOR_DRAWS, noisy_n=problem.noisy_n
-    )
-    spread = jnp.std(starts, axis=1)
+    number = max(chains, min(PRIOR_DRAWS, PRIOR_TOTAL // groups))
+    starts = prior_statistics(rng, problem.n, problem.box_prior, number, noisy_n=problem.noisy_n)
+    # Many groups share one prior: then a few draws each, and their common spread, will do.
+    spread = np.std(starts, axis=1 if number == PRIOR_DRAWS else (0, 1), keepdims=True)
+    spread = jnp.broadcast_to(spread[:, 0], (groups, starts.shape[-1]))
     state = _chains.start(jnp.asarray(starts[:, :chains]), spread)
     warm = _chains.warmup_schedule(
         rungs=_rungs(problem),
@@ -103,19 +112,19 @@ def sample(
         windows=tuple(rounds * w for w in (50, 100, 150)),
     )
     steps = _pieces(warm) + _pieces(_chains.sampling_schedule(draws * rounds))
-    kept, rates = [], []
+    kept: list[jax.Array] = []
     for number, schedule in enumerate(steps):
-        state, (positions, accepted) = _chains.advance(
+        state, (positions, _) = _chains.advance(
             aim, state, data, spread, jax.random.fold_in(run, number), schedule
         )
         if not schedule.adapt[0]:
-            kept.append(positions[rounds - 1 :: rounds])
-            rates.append(accepted.mean(axis=0))
+            # Every rounds-th draw, counted across blocks.
+            kept.append(positions[-(len(kept) * BLOCK) % rounds :: rounds])
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
+    back = problem.units.from_box
     positions = jnp.concatenate(kept)[:draws]
-    parameters = _parameters(finish, positions, data, q, problem.noisy_n)
-    return np.asarray(parameters), np.asarray(jnp.stack(rates).mean(axis=0))
+    return Sampled(*map(np.asarray, _finish(finish, positions, data, back, q, problem.noisy_n)))
 
 
 def _rungs(problem: Problem) -> int:
@@ -131,11 +140,16 @@ def _pieces(schedule: _chains.Schedule) -> list[_chains.Schedule]:
     return [_chains.Schedule(*(a[i : i + BLOCK] for a in padded)) for i in range(0, length, BLOCK)]
 
 
-@jax.jit(static_argnums=(3, 4))
-def _parameters(
-    key: jax.Array, positions: jax.Array, data: Group, q: int, noisy_n: bool
-) -> jax.Array:
-    """(θ, σ²) for every kept position; (draw, group, chain, dim) → (group, chain, draw, q+1)."""
+@partial(jax.jit, static_argnums=(4, 5))
+def _finish(
+    key: jax.Array,
+    positions: jax.Array,
+    data: Group,
+    back: tuple[np.ndarray, np.ndarray],
+    q: int,
+    noisy_n: bool,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(θ, σ²) | s for every position (draw, group, chain, dim), in user's units, with R-hat, ESS."""
     keys = jax.random.split(key, positions.shape[:3])
 
     def one(key: jax.Array, v: jax.Array, g: Group) -> jax.Array:
@@ -144,15 +158,18 @@ def _parameters(
     over_chains = jax.vmap(one, in_axes=(0, 0, None))
     over_groups = jax.vmap(over_chains, in_axes=(0, 0, 0))
     drawn = jax.vmap(over_groups, in_axes=(0, 0, None))(keys, positions, data)
-    return jnp.moveaxis(drawn, 0, 2)
+    user = jnp.einsum("...j,ij->i...", drawn, back[0]) + back[1][:, None, None, None]
+    user = jnp.moveaxis(user, 1, -1)
+    return user, *diagnose(user)
 
 
 def run(
     problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
 ) -> Posterior:
     """All groups, slab by slab; those that did not converge get longer second and third tries."""
-    groups = len(problem.n)
-    parameters = np.empty((groups, chains, draws, len(problem.x) + 2))
+    groups, size = len(problem.n), len(problem.x) + 2
+    user = np.empty((size, groups, chains, draws))
+    rhat, ess = np.empty((size, groups)), np.empty((size, groups))
     tries = np.zeros(groups, int)
     todo = np.arange(groups)
     key = jax.random.key(seed)
@@ -161,21 +178,16 @@ def run(
         for start in range(0, len(todo), slab):
             rows = todo[start : start + slab]
             fresh = jax.random.fold_in(jax.random.fold_in(key, attempt), start)
-            values, _ = sample(fresh, _subset(problem, _padded(rows)), chains, draws, rounds)
-            parameters[rows] = values[: len(rows)]
+            made = sample(fresh, _subset(problem, _padded(rows)), chains, draws, rounds)
+            for whole, part in zip((user, rhat, ess), made, strict=True):
+                whole[:, rows] = part[:, : len(rows)]
             tries[rows] = attempt + 1
             if progress is not None:
                 progress(min(start + slab, len(todo)), len(todo))
-        todo = _unconverged(parameters)
+        todo = np.flatnonzero(~((rhat < RHAT) & (ess >= ESS)).all(axis=0))
         if not len(todo):
             break
-    return posterior(problem, parameters, "exact", {"tries": tries})
-
-
-def _unconverged(parameters: np.ndarray) -> np.ndarray:
-    judged = [judge(parameters[..., i]) for i in range(parameters.shape[-1])]
-    bad = [(r >= RHAT) | (e < ESS) | ~np.isfinite(r) for r, e in judged]
-    return np.flatnonzero(np.any(bad, axis=0))
+    return assembled(problem, user, rhat, ess, "exact", {"tries": tries})
 
 
 def _subset(problem: Problem, rows: np.ndarray) -> Problem:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Gram, Release, ReleaseError
+from noisewise.artifact import ArgumentError, Gram, Monomials, Release, ReleaseError
 from noisewise.infer.linear.collapsed import Prior
-from noisewise.priors import NormalInverseGamma, NormalInverseWishart
+from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,28 @@ class Units:
         offset[d] = -self.centre[d] / self.half[d]
         return matrix, offset
 
+    @property
+    def from_box(self) -> tuple[np.ndarray, np.ndarray]:
+        """(B, b) with (θ, σ²)_user = B (θ, σ²)_box + b."""
+        matrix, offset = self.to_box
+        inverse = np.linalg.inv(matrix)
+        whole = np.eye(len(offset) + 1) * self.half[-1] ** 2
+        whole[:-1, :-1] = inverse
+        return whole, np.append(-inverse @ offset, 0.0)
+
     def to_user(self, parameters: np.ndarray) -> np.ndarray:
         """Draws (..., slopes, intercept, σ²) from box to user's units."""
-        matrix, offset = self.to_box
-        theta = (parameters[..., :-1] - offset) @ np.linalg.inv(matrix).T
-        return np.concatenate([theta, parameters[..., -1:] * self.half[-1] ** 2], axis=-1)
+        whole, shift = self.from_box
+        return np.asarray(parameters @ whole.T + shift)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Everything a method needs; arrays lead with the group."""
+    """Everything a method needs; arrays lead with the group.
+
+    ``moments`` holds noisy sums of monomials of x in the box where the release has them (group,
+    monomial); ``exponents`` names each by the sorted positions in ``x`` of its factors.
+    """
 
     x: tuple[str, ...]
     y: str
@@ -49,13 +61,20 @@ class Problem:
     noise_scale: float
     mechanism: str
     response: NormalInverseGamma
-    covariates: NormalInverseWishart
+    covariates: NormalInverseWishart | CovariateMoments
     units: Units
     keys: tuple[str | int, ...] | None
+    moments: np.ndarray | None = None
+    exponents: tuple[tuple[int, ...], ...] = ()
 
     @property
     def box_prior(self) -> Prior:
         """Both priors in the box."""
+        if isinstance(self.covariates, CovariateMoments):
+            raise ArgumentError(
+                "prior['covariates']: moments serve method gibbs-prior only; "
+                "give a NormalInverseWishart to the others"
+            )
         matrix, offset = self.units.to_box
         inner = self.response.mapped(matrix, offset, float(self.units.half[-1]))
         outer = self.covariates.mapped(self.units.centre[:-1], self.units.half[:-1])
@@ -94,7 +113,22 @@ def problem(
         covariates, response, z, sizes.astype(float), statistic.count, float(block.noise_scales[0]),
         block.noise.mechanism, inner, outer, units,
         None if release.groups is None else release.groups.keys,
+        *_monomials(release, covariates),
     )  # fmt: skip
+
+
+def _monomials(
+    release: Release, x: tuple[str, ...]
+) -> tuple[np.ndarray | None, tuple[tuple[int, ...], ...]]:
+    """The released monomials of these covariates, in their order; none unless all are there."""
+    for block in release.blocks:
+        statistic = block.statistic
+        if isinstance(statistic, Monomials) and set(x) <= set(statistic.columns):
+            place = {statistic.columns.index(c): i for i, c in enumerate(x)}
+            rows = [r for r, p in enumerate(statistic.products) if set(p) <= set(place)]
+            renamed = (statistic.products[r] for r in rows)
+            return block.scaled[rows].T, tuple(tuple(sorted(place[i] for i in p)) for p in renamed)
+    return None, ()
 
 
 def _columns(
@@ -123,7 +157,7 @@ def _columns(
 
 def _priors(
     given: Mapping[str, object] | None, units: Units, d: int
-) -> tuple[NormalInverseGamma, NormalInverseWishart]:
+) -> tuple[NormalInverseGamma, NormalInverseWishart | CovariateMoments]:
     given = dict(given or {})
     inner = given.pop("response", None) or default_response(units)
     outer = given.pop("covariates", None) or default_covariates(units)
@@ -134,6 +168,8 @@ def _priors(
             f"prior['response']: must be a NormalInverseGamma of {d + 1} coefficients, "
             "the intercept last"
         )
+    if isinstance(outer, CovariateMoments) and outer.columns == d:
+        return inner, outer
     if not isinstance(outer, NormalInverseWishart) or len(outer.mean) != d:
         raise ArgumentError(f"prior['covariates']: must be a NormalInverseWishart of {d} columns")
     return inner, outer

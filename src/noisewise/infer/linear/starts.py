@@ -6,24 +6,40 @@ took longer than all the sampling.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from noisewise.infer.linear.collapsed import Prior
 
 
+class Parameters(NamedTuple):
+    """Coefficients, error variance, the covariates' mean, and a factor of their covariance."""
+
+    theta: np.ndarray
+    variance: np.ndarray
+    x_mean: np.ndarray
+    x_factor: np.ndarray
+
+
+def prior_parameters(rng: np.random.Generator, prior: Prior, shape: tuple[int, ...]) -> Parameters:
+    """Draws from both priors, one for each element of ``shape``."""
+    p: Any = Prior(*(np.asarray(f) for f in prior))  # type: ignore[arg-type]  # NumPy twin
+    variance = p.rate / rng.standard_gamma(float(p.shape), shape)
+    theta = p.mean + np.sqrt(variance)[..., None] * _whitened(rng, p.precision, shape)
+    x_factor = _inverse_wishart_factors(rng, p, shape)
+    white = rng.standard_normal((*shape, len(p.x_mean)))
+    x_mean = p.x_mean + _times(x_factor, white) / np.sqrt(p.x_kappa)
+    return Parameters(theta, variance, x_mean, x_factor)
+
+
 def prior_statistics(
     rng: np.random.Generator, n: np.ndarray, prior: Prior, draws: int, *, noisy_n: bool
 ) -> np.ndarray:
     """Coordinates (group, draw, dim) of statistics drawn from the prior, for n records each."""
-    p: Any = Prior(*(np.asarray(f) for f in prior))  # type: ignore[arg-type]  # NumPy twin
-    d = len(p.x_mean)
+    d = prior.x_mean.shape[0]
     q, shape = d + 1, (len(n), draws)
-    variance = p.rate / rng.standard_gamma(float(p.shape), shape)
-    theta = p.mean + np.sqrt(variance)[..., None] * _whitened(rng, p.precision, shape)
-    x_factor = _inverse_wishart_factors(rng, p, shape)
-    x_mean = p.x_mean + _times(x_factor, rng.standard_normal((*shape, d))) / np.sqrt(p.x_kappa)
+    theta, variance, x_mean, x_factor = prior_parameters(rng, prior, shape)
     # A record is law_mean + law @ white noise, jointly for (x, y).
     law = np.zeros((*shape, q, q))
     law[..., :d, :d] = x_factor

@@ -10,9 +10,9 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError
 from noisewise.release.plan import Source
-from noisewise.release.sources.arrow import ArrowSource
-from noisewise.release.sources.files import FileBatches
-from noisewise.release.sources.frames import DatasetBatches, PandasBatches
+from noisewise.release.sources.arrow import ArrowSource, TableBatches
+from noisewise.release.sources.files import open_files
+from noisewise.release.sources.frames import DatasetBatches, PandasBatches, PolarsBatches
 
 ACCEPTED = (
     "a path or glob of CSV, Parquet or Arrow files, a database URL such as "
@@ -25,22 +25,20 @@ def open_source(source: Any) -> Source:
     """The right reader for whatever the owner has."""
     if isinstance(source, str | os.PathLike):
         return _from_text(os.fspath(source))
-    room = type(source).__module__.partition(".")[0]
-    if room == "ibis":
+    if _is_a(source, "ibis", "Table"):
         from noisewise.release.sources.ibis import IbisSource
 
         return IbisSource(source)
-    if room == "pandas" and hasattr(source, "columns"):
+    if _is_a(source, "pandas", "DataFrame"):
         return ArrowSource(PandasBatches(source))
-    if room == "polars":
-        frame = source.collect() if hasattr(source, "collect") else source
-        return ArrowSource(frame.to_arrow())
+    if _is_a(source, "polars", "DataFrame", "LazyFrame"):
+        return ArrowSource(PolarsBatches(source))
     if isinstance(source, ds.Dataset):
         return ArrowSource(DatasetBatches(source))
     if isinstance(source, pa.RecordBatch):
-        return ArrowSource(pa.Table.from_batches([source]))
+        return ArrowSource(TableBatches(pa.Table.from_batches([source])))
     if isinstance(source, pa.Table):
-        return ArrowSource(source)
+        return ArrowSource(TableBatches(source))
     raise ArgumentError(f"source: {type(source).__name__} is not accepted; give {ACCEPTED}")
 
 
@@ -49,4 +47,12 @@ def _from_text(text: str) -> Source:
         from noisewise.release.sources.ibis import connect
 
         return connect(text)
-    return ArrowSource(FileBatches(text))
+    return ArrowSource(*open_files(text))
+
+
+def _is_a(source: Any, library: str, *kinds: str) -> bool:
+    """Whether it, or a class it derives from, is the library's; without importing the library."""
+    return any(
+        kind.__module__.partition(".")[0] == library and kind.__name__ in kinds
+        for kind in type(source).__mro__
+    )

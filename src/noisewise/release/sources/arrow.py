@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +16,21 @@ from noisewise.release.plan import Progress, SumPlan, Sums
 from noisewise.release.sums import Accumulator, Columns
 
 BATCH_ROWS = 2**17
+MOST_NAMES = 20
+
+Types = list[tuple[str, pa.DataType | None]]
+Result = TypeVar("Result")
 
 
 class Batches(Protocol):
-    """A table that can be read again and again, in batches of some columns."""
+    """A table, or one file of it, that can be read again and again in batches of some columns."""
 
-    def types(self) -> dict[str, pa.DataType | None]:
-        """Columns and their types (None: not known before it is parsed, as in CSV)."""
+    @property
+    def name(self) -> str:
+        """What an error calls it."""
+
+    def types(self) -> Types:
+        """Columns in order and their types (None: not known before it is parsed, as in CSV)."""
 
     def rows(self) -> int | None:
         """Rows in all, where cheaply known."""
@@ -29,17 +38,33 @@ class Batches(Protocol):
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
         """Batches of the plan's columns."""
 
+    def explain(self, plan: SumPlan | None) -> NoisewiseError:
+        """What to say after a reading has failed; without a plan, the first look at the table."""
+
+
+def guarded(step: Callable[[], Result], explain: Callable[[], NoisewiseError]) -> Result:
+    """Run a step; a library's exception is withheld, as cause and context too: it quotes values."""
+    try:
+        return step()
+    except (NoisewiseError, MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001  # a panic of Polars is no Exception
+        pass
+    raise explain()
+
 
 class TableBatches:
     """An Arrow table in memory."""
+
+    name = "the table"
 
     def __init__(self, table: pa.Table, batch_rows: int = BATCH_ROWS) -> None:
         self._table = table
         self._batch_rows = batch_rows
 
-    def types(self) -> dict[str, pa.DataType | None]:
+    def types(self) -> Types:
         """As the schema says."""
-        return dict(zip(self._table.column_names, self._table.schema.types, strict=True))
+        return list(zip(self._table.column_names, self._table.schema.types, strict=True))
 
     def rows(self) -> int | None:
         """Known."""
@@ -49,77 +74,112 @@ class TableBatches:
         """Slices, without a copy."""
         yield from self._table.select(plan.columns).to_batches(max_chunksize=self._batch_rows)
 
+    def explain(self, plan: SumPlan | None) -> NoisewiseError:
+        """Nothing is known to fail here."""
+        return SourceError(f"{self.name} could not be read to its end")
+
 
 class ArrowSource:
-    """Source over local data."""
+    """Source over local data: one table, or several files that make up one."""
 
-    def __init__(self, batches: Batches | pa.Table) -> None:
-        self._batches: Batches = TableBatches(batches) if isinstance(batches, pa.Table) else batches
+    def __init__(self, *batches: Batches) -> None:
+        self._all = batches
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
-        """Columns exist, once each; numbers are numbers."""
-        types = self._types()
-        for column in (*numeric, *coded):
-            if column not in types:
-                raise DataError(
-                    f"column {column!r} is not in the table; it has: {', '.join(map(str, types))}"
-                )
-        for column in numeric:
-            if types[column] is not None and not _is_numeric(types[column]):
-                raise DataError(f"column {column!r} must be numeric, but holds {types[column]}")
-        for column in coded:
-            if types[column] is not None and not _is_codable(types[column]):
-                raise DataError(
-                    f"column {column!r} must hold text or whole numbers, but holds {types[column]}"
-                )
+        """Columns exist, once each, in every file; numbers are numbers."""
+        for batches in self._all:
+            types = guarded(batches.types, partial(batches.explain, None))
+            for column in (*numeric, *coded):
+                _check_there(column, types, batches.name)
+            known = dict(types)
+            for column in numeric:
+                if known[column] is not None and not _is_numeric(known[column]):
+                    raise DataError(f"column {column!r} must be numeric, but holds {known[column]}")
+            for column in coded:
+                if known[column] is not None and not _is_codable(known[column]):
+                    raise DataError(
+                        f"column {column!r} must hold text or whole numbers, "
+                        f"but holds {known[column]}"
+                    )
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """One pass."""
         accumulator = Accumulator(plan)
-        total = self._batches.rows()
+        total = None if progress is None else self._rows()
         done = 0
-        for numeric, codes, rows in self._read(plan):
-            accumulator.add(numeric, codes)
-            done += rows
-            if progress is not None:
-                progress(done, total)
+        for batches in self._all:
+            for numeric, codes, rows in _columns(batches, plan):
+                accumulator.add(numeric, codes)
+                done += rows
+                if progress is not None:
+                    progress(done, total)
         return accumulator.result()
 
-    def _types(self) -> dict[str, pa.DataType | None]:
-        try:
-            return self._batches.types()
-        except (OSError, pa.ArrowException):
-            pass
-        # Raised outside the handler: pyarrow's messages quote file content.
-        raise SourceError("the file cannot be read as the format its name announces")
+    def stream(self, plan: SumPlan, progress: Progress | None = None) -> Iterator[Columns]:
+        """One pass over the columns themselves."""
+        total = None if progress is None else self._rows()
+        done = 0
+        for batches in self._all:
+            for numeric, _, rows in _columns(batches, plan):
+                yield numeric
+                done += rows
+                if progress is not None:
+                    progress(done, total)
 
-    def _read(self, plan: SumPlan) -> Iterator[tuple[Columns, Columns, int]]:
-        """Columns as arrays; pyarrow's own errors, which quote values, are kept in here."""
-        batches = iter(self._batches.read(plan))
-        problem: NoisewiseError | None = None
-        while problem is None:
-            try:
-                batch = next(batches)
-                numeric = {c: _floats(batch.column(c), c) for c in plan.numeric}
-                codes = {c.column: _codes(batch.column(c.column), c) for c in plan.codes}
-            except StopIteration:
-                return
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
-                problem = DataError(
-                    f"a file is damaged, or one of the columns {', '.join(plan.columns)} holds "
-                    "something that is not of its type (a number; or, where the public list is "
-                    "of whole numbers, a whole number)"
-                )
-            except (OSError, pa.ArrowException):
-                problem = SourceError("the table could not be read to its end")
-            else:
-                if batch.num_rows:
-                    yield numeric, codes, batch.num_rows
-        raise problem
+    def _rows(self) -> int | None:
+        counts = [guarded(b.rows, partial(b.explain, None)) for b in self._all]
+        return None if None in counts else sum(n for n in counts if n is not None)
+
+
+def _check_there(column: str, types: Types, where: str) -> None:
+    names = [name for name, _ in types]
+    if names.count(column) > 1:
+        raise DataError(f"column {column!r} stands twice in {where}")
+    if column in names:
+        return
+    if all(kind is None for _, kind in types):
+        # The first line of a CSV file without a header is a record.
+        hint = "names are read from its first line" if types else "no column is named by a text"
+    else:
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        hint = f"it has: {', '.join(map(repr, names[:MOST_NAMES]))}{more}"
+    raise DataError(f"column {column!r} is not in {where}; {hint}")
+
+
+def _columns(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, int]]:
+    """Columns as arrays, batch by batch."""
+    reading = iter(batches.read(plan))
+    while True:
+        batch = guarded(lambda: next(reading, None), partial(batches.explain, plan))
+        if batch is None:
+            return
+        numeric = {
+            c: guarded(partial(_floats, batch.column(c), c), partial(unfit, c, "a number"))
+            for c in plan.numeric
+        }
+        codes = {
+            c.column: guarded(partial(_codes, batch.column(c.column), c), partial(misfit, c))
+            for c in plan.codes
+        }
+        if batch.num_rows:
+            yield numeric, codes, batch.num_rows
+
+
+def unfit(column: str, wanted: str) -> DataError:
+    """A value of the wrong type, not quoted."""
+    return DataError(f"column {column!r} holds something that is not {wanted}")
+
+
+def misfit(code: Coded) -> DataError:
+    """The same for a column with a public list."""
+    textual = isinstance(code.levels[0], str)
+    return unfit(code.column, "text" if textual else "a whole number, as its public list is")
 
 
 def _is_numeric(kind: Any) -> bool:
     t = pa.types
+    if t.is_dictionary(kind):
+        return _is_numeric(kind.value_type)
     # A column of nothing but NULL has the type "null": it is missing everywhere, not wrong.
     kinds = (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null)
     return any(is_kind(kind) for is_kind in kinds)
@@ -138,11 +198,16 @@ def _is_codable(kind: Any) -> bool:
 
 def _floats(column: pa.Array, name: str) -> np.ndarray:
     """float64 with NaN for NULL; a copy only where the column has NULLs or another type."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     if column.type != pa.float64():
         if not _is_numeric(column.type):
             raise DataError(f"column {name!r} must be numeric, but holds {column.type}")
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
+        elif pa.types.is_decimal(column.type):
+            # Arrow's own cast is an ulp off for one value in four; text is read correctly rounded.
+            column = column.cast(pa.string())
         column = column.cast(pa.float64(), safe=False)
     values: np.ndarray = column.to_numpy(zero_copy_only=False)
     return values
@@ -172,7 +237,8 @@ def _comparable(column: pa.Array, code: Coded) -> tuple[pa.Array, pa.Array]:
     if isinstance(code.levels[0], str):
         return column.cast(pa.large_string()), pa.array(code.levels, pa.large_string())
     if pa.types.is_floating(column.type):
-        column = column.cast(pa.float64())
+        # Arrow looks values up by their bits: adding zero makes 0.0 of -0.0.
+        column = pc.add(column.cast(pa.float64()), 0.0)
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
         return column, pa.array([float(v) for v in code.levels], pa.float64())
     if pa.types.is_boolean(column.type):

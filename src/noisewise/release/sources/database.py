@@ -68,7 +68,7 @@ def _postgres(parts: SplitResult) -> tuple[Any, str]:
     host = parts.hostname or query.get("host", ["this machine"])[0]
     database = unquote(parts.path.lstrip("/")) or query.get("dbname", ["(default)"])[0]
     where = f"PostgreSQL database {database!r} on {host!r}"
-    patience = {} if "connect_timeout" in query else {"connect_timeout": PATIENCE_S}
+    patience: dict[str, Any] = {} if "connect_timeout" in query else {"connect_timeout": PATIENCE_S}
     with contextlib.suppress(Exception):
         # libpq reads the URL itself: it knows sockets, services, certificates and password files.
         address = parts._replace(fragment="").geturl()

@@ -1,4 +1,4 @@
-"""A plan as Ibis expressions: one text for every engine, the same integers from each of them.
+"""One record's worth of a plan as Ibis expressions: the same integers from every engine.
 
 Engines agree on IEEE subtraction, product and floor, and on comparing numbers; on little else. So:
 
@@ -12,154 +12,17 @@ Engines agree on IEEE subtraction, product and floor, and on comparing numbers; 
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import math
-import operator
-from dataclasses import dataclass
 from typing import Any
 
 import ibis
 
-from noisewise.artifact.statistics import Exponents
+from noisewise.artifact import Level
 from noisewise.release.lattice import Coded, Feature, Scaled
-from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
-from noisewise.release.sources.gather import sum_name
 
 INLINE_LEVELS = 100
 """Longer public lists go to the engine as a (temporary) table: a long IN is read slowly by Ibis,
 and compared term by term by Polars and PostgreSQL."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The plan's columns, ready to be summed, and the names they go by.
-
-    Besides them there are ``complete``, and where the plan has groups ``grouped`` (has a usable
-    key) and ``group`` (that key, or some level where there is none: never NULL, because NULLs turn
-    integers into floats on their way back from Spark).
-    """
-
-    plan: SumPlan
-    records: Any
-    values: dict[Feature, str]
-    keys: dict[str, str]
-    missing: dict[str, str]
-    unlisted: dict[str, str]
-    public: Any = None
-
-    def totals(self) -> Any:
-        """All product sums, the number of records and what is wrong with them, in one aggregate."""
-        return self._kept(self._totals())
-
-    def with_public_list(self) -> Prepared:
-        """From now on only groups on the list, which goes to the engine as a table."""
-        return dataclasses.replace(self, public=_public(self.plan.group, self.records["group"]))
-
-    def unlisted_groups(self) -> Any:
-        """Number of records and what is wrong with them, over all groups that are not listed."""
-        t = self._totals()
-        t = t.anti_join(self.public, t["group"] == self.public["level"])
-        names = ("n", *self.missing, *self.unlisted)
-        return t.aggregate(**{name: t[name].sum().fill_null(0) for name in names})
-
-    def cells(self, part: CellCounts, clique: tuple[int, ...]) -> Any:
-        """One contingency table: columns c0, c1, … (and ``group``), and the count n."""
-        return self._counts([self.keys[part.codes[i].column] for i in clique])
-
-    def histogram(self, part: Histogram) -> Any:
-        """Lattice values as column c0 (and ``group``), and the count n."""
-        return self._counts([self.values[part.feature]])
-
-    def _totals(self) -> Any:
-        t = self.records
-        by = ["complete"] if self.plan.group is None else ["complete", "grouped", "group"]
-        return t.group_by(by).aggregate(
-            n=t.count(),
-            **{name: t[name].sum() for name in (*self.missing, *self.unlisted)},
-            **{
-                sum_name(p, i): self._product(part, product)
-                for p, part in enumerate(self.plan.parts)
-                if isinstance(part, ProductSums)
-                for i, product in enumerate(part.products)
-            },
-        )
-
-    def _product(self, part: ProductSums, product: Exponents) -> Any:
-        if not product:
-            return self.records.count()
-        factors = [self.records[self.values[part.features[i]]] for i in product]
-        return functools.reduce(operator.mul, factors).sum().fill_null(0)
-
-    def _counts(self, columns: list[str]) -> Any:
-        t = self.records.filter(self.records["complete"])
-        by = {f"c{i}": t[name] for i, name in enumerate(columns)}
-        if self.plan.group is not None:
-            by["group"] = t["group"]
-        t = t.select(**by)
-        return self._kept(t.group_by(list(by)).aggregate(n=t.count()))
-
-    def _kept(self, sums: Any) -> Any:
-        """Groups on the list, if that was sent; once summed, no join can count a record twice."""
-        if self.public is None:
-            return sums
-        return sums.semi_join(self.public, sums["group"] == self.public["level"])
-
-
-def prepare(table: Any, plan: SumPlan) -> Prepared:
-    """Everything that happens to a single record, in the engine.
-
-    Groups that are not on the public list stay in: that list may be long, and as a rule everything
-    present is on it. Whoever reads the sums drops the others, or has the engine do it (`Prepared.with_public_list`).
-    """
-    numbers = {c: f"x{j}" for j, c in enumerate(plan.numeric)}
-    keys = {code.column: f"k{j}" for j, code in enumerate(plan.codes)}
-    t = table.select(
-        **{numbers[c]: _number(table, c, fill) for c, fill in plan.numeric.items()},
-        **{keys[code.column]: _key(table, code) for code in plan.codes},
-    )
-    usable = {
-        f"l{key}": t[key].notnull() if code == plan.group else _listed(t[key], code)
-        for code, key in zip(plan.codes, keys.values(), strict=True)
-    }
-    t = t.mutate(**usable)
-    values = {feature: f"u{j}" for j, feature in enumerate(dict.fromkeys(plan.features))}
-    records = t.mutate(
-        complete=_complete(t, numbers, keys),
-        **{f"m{x}": _bit(t[x].isnull()) for x in (*numbers.values(), *keys.values())},
-        **{f"f{key}": _bit(t[key].notnull() & ~t[f"l{key}"]) for key in keys.values()},
-        **{u: _value(t[numbers[f.column]], f) for f, u in values.items()},
-        **_grouping(t, plan.group, keys),
-    )
-    return Prepared(
-        plan,
-        _once(records),
-        values,
-        keys,
-        {f"m{name}": column for column, name in (*numbers.items(), *keys.items())},
-        {f"f{key}": column for column, key in keys.items()},
-    )
-
-
-def _once(records: Any) -> Any:
-    """Keep PostgreSQL from working a column out again for every sum it appears in (3 times slower).
-
-    It merges nested SELECTs, unless there is a LIMIT; this one is beyond any number of rows.
-    """
-    return records.limit(2**62) if records.get_backend().name == "postgres" else records
-
-
-def _complete(t: Any, numbers: dict[str, str], keys: dict[str, str]) -> Any:
-    present = [t[x].notnull() for x in numbers.values()] + [t[f"l{key}"] for key in keys.values()]
-    return functools.reduce(operator.and_, present)
-
-
-def _grouping(t: Any, group: Coded | None, keys: dict[str, str]) -> dict[str, Any]:
-    if group is None:
-        return {}
-    key = t[keys[group.column]]
-    usable = t[f"l{keys[group.column]}"]
-    return {"grouped": usable, "group": ibis.ifelse(usable, key, _level(group.levels[0], key))}
 
 
 def constant(x: float) -> Any:
@@ -167,7 +30,8 @@ def constant(x: float) -> Any:
     return ibis.literal(repr(float(x))).cast("float64")
 
 
-def _bit(condition: Any) -> Any:
+def bit(condition: Any) -> Any:
+    """1 where it holds, else 0."""
     return ibis.ifelse(condition, _whole(1), _whole(0))
 
 
@@ -183,16 +47,17 @@ def _real(column: Any) -> Any:
     return ibis.ifelse(x.isnan(), ibis.null("float64"), x)
 
 
-def _number(table: Any, column: str, fill: float | None) -> Any:
+def number(table: Any, column: str, fill: float | None) -> Any:
+    """A numeric column as float64; missing is NULL, or the fill value."""
     x = _real(table[column])
     return x if fill is None else ibis.coalesce(x, constant(fill))
 
 
-def _value(x: Any, feature: Feature) -> Any:
+def value(x: Any, feature: Feature) -> Any:
     """What a present number contributes, as `lattice.evaluate`; NULL stays NULL."""
     outside = (x < constant(feature.lower)) | (x > constant(feature.upper))
     if not isinstance(feature, Scaled):
-        return _bit(outside)
+        return bit(outside)
     least, most = reach(feature)
     near = ibis.cases(
         (x < constant(least), constant(least)), (x > constant(most), constant(most)), else_=x
@@ -243,7 +108,7 @@ def reach(feature: Scaled) -> tuple[float, float]:
     return least, most
 
 
-def _key(table: Any, code: Coded) -> Any:
+def key_of(table: Any, code: Coded) -> Any:
     """A category as text, int64 or (a float column) float64; missing is NULL, or the fill value."""
     column = table[code.column]
     kind = column.type()
@@ -253,24 +118,25 @@ def _key(table: Any, code: Coded) -> Any:
         key = column
     else:
         key = (column.cast("int32") if kind.is_boolean() else column).cast("int64")
-    return key if code.fill is None else ibis.coalesce(key, _level(code.fill, key))
+    return key if code.fill is None else ibis.coalesce(key, level_of(code.fill, key))
 
 
-def _level(level: Any, key: Any) -> Any:
+def level_of(level: Level, key: Any) -> Any:
+    """A level of the public list in the key's own type."""
     kind = key.type()
-    return constant(level) if kind.is_floating() else ibis.literal(level, kind)
+    return constant(float(level)) if kind.is_floating() else ibis.literal(level, kind)
 
 
-def _listed(key: Any, code: Coded) -> Any:
+def is_listed(key: Any, code: Coded) -> Any:
     """Is the key on the public list? Never NULL; nor a join, which could count a record twice."""
-    short = len(code.levels) <= INLINE_LEVELS
-    found = key.isin(
-        [_level(level, key) for level in code.levels] if short else _public(code, key)["level"]
-    )
+    if len(code.levels) <= INLINE_LEVELS:
+        found = key.isin([level_of(level, key) for level in code.levels])
+    else:
+        found = key.isin(public_list(code, key)["level"])
     return found.fill_null(False)
 
 
-def _public(code: Coded | None, key: Any) -> Any:
+def public_list(code: Coded | None, key: Any) -> Any:
     """The public list as a table of the engine."""
     levels = () if code is None else code.levels
     return ibis.memtable({"level": levels}, schema={"level": str(key.type())})

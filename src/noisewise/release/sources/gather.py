@@ -44,11 +44,17 @@ class Gathered:
             self._unlisted.add(self._plan.group.column)
         kept = _flags(totals, "complete") & (group >= 0)
         np.add.at(self._sizes, group[kept], _integers(totals, "n")[kept])
+        self.add_products(totals)
+
+    def add_products(self, totals: pa.Table) -> None:
+        """The product sums this answer has."""
+        group = self._groups(totals)
+        kept = _flags(totals, "complete") & (group >= 0)
+        names = set(totals.column_names)
         for p, part in enumerate(self._plan.parts):
-            if isinstance(part, ProductSums):
-                for i in range(len(part.products)):
-                    sums = _integers(totals, sum_name(p, i))
-                    np.add.at(self._parts[p][i], group[kept], sums[kept])
+            for i in range(len(part.products) if isinstance(part, ProductSums) else 0):
+                if (name := sum_name(p, i)) in names:
+                    np.add.at(self._parts[p][i], group[kept], _integers(totals, name)[kept])
 
     def add_unlisted(self, summary: pa.Table) -> None:
         """Records of groups that are not on the list: known of, but not summed."""

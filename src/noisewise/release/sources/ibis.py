@@ -1,14 +1,14 @@
 """Tables in an engine, through Ibis: the sums are formed where the data is, only sums come back.
 
 One aggregate query forms all product sums of a plan; every contingency table and histogram is one
-GROUP BY more. The integers are those of the local path, bit for bit (see `expressions`).
+GROUP BY more (`pushdown`). The integers are those of the local path, bit for bit (`expressions`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,12 +16,14 @@ from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.release.lattice import Coded
 from noisewise.release.plan import CellCounts, Histogram, Progress, SumPlan, Sums
+from noisewise.release.sources.arrow import BATCH_ROWS, MOST_NAMES, guarded
 from noisewise.release.sources.gather import Gathered
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
-    from noisewise.release.sources.expressions import Prepared
+    from noisewise.release.sources.pushdown import Prepared
 
 ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "pyspark": "Spark"}
 
@@ -49,9 +51,9 @@ class IbisSource:
         types = self._ask("reading the names of columns", lambda: dict(self._table.schema()))
         for column in (*numeric, *coded):
             if column not in types:
-                raise DataError(
-                    f"column {column!r} is not in the table; it has: {', '.join(types)}"
-                )
+                names = ", ".join(map(repr, list(types)[:MOST_NAMES]))
+                more = f" and {len(types) - MOST_NAMES} more" if len(types) > MOST_NAMES else ""
+                raise DataError(f"column {column!r} is not in the table; it has: {names}{more}")
         for column in numeric:
             if not _is_numeric(types[column]):
                 raise DataError(f"column {column!r} must be numeric, but holds {types[column]}")
@@ -63,7 +65,7 @@ class IbisSource:
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
-        from noisewise.release.sources.expressions import prepare
+        from noisewise.release.sources.pushdown import prepare
 
         self.check(tuple(plan.numeric), tuple(code.column for code in plan.codes))
         for code in plan.codes:
@@ -78,6 +80,22 @@ class IbisSource:
             progress(gathered.rows, gathered.rows)
         return gathered.sums()
 
+    def stream(
+        self, plan: SumPlan, progress: Progress | None = None
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """The columns leave the engine, batch by batch: random partitions are formed here."""
+        from noisewise.release.sources.pushdown import numbers
+
+        self.check(tuple(plan.numeric), ())
+        query = numbers(self._table, plan)
+        reader = self._ask("reading", lambda: _batches(query))
+        done = 0
+        while (batch := self._ask("reading", lambda: next(reader, None))) is not None:
+            yield {c: batch.column(c).to_numpy(zero_copy_only=False) for c in plan.numeric}
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, None)
+
     def _add_totals(self, prepared: Prepared, gathered: Gathered) -> Prepared:
         """The aggregate; where the table has more groups than the list, of listed groups only.
 
@@ -91,6 +109,8 @@ class IbisSource:
             gathered.add_unlisted(self._fetch("counting groups", prepared.unlisted_groups))
             totals = self._fetch("summing over listed groups", prepared.totals)
         gathered.add_totals(totals)
+        for further in prepared.further_totals():
+            gathered.add_products(self._ask("summing", partial(_collected, further)))
         return prepared
 
     def _add_counts(self, prepared: Prepared, gathered: Gathered) -> None:
@@ -107,10 +127,10 @@ class IbisSource:
         return self._ask(step, lambda: _collected(query()))
 
     def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
-        """An engine's exception is withheld, as cause and context too: it may quote a record."""
-        with contextlib.suppress(Exception):
-            return question()
-        raise SourceError(
+        return guarded(question, partial(self._failure, step))
+
+    def _failure(self, step: str) -> SourceError:
+        return SourceError(
             f"{self._engine}: {step} failed; what the engine said is withheld, because it may "
             "quote a record (look into the engine's own log)"
         )
@@ -124,12 +144,19 @@ class IbisSource:
 
 
 def _collected(query: Any) -> pa.Table:
-    """The answer without a detour: Ibis fetches from Spark through pandas, where NULL makes floats."""
+    """The answer as Arrow: Ibis fetches from Spark through pandas, where NULL makes floats."""
     backend = query.get_backend()
     if backend.name == "pyspark":
         backend._run_pre_execute_hooks(query)
         return backend.raw_sql(backend.compile(query)).toArrow()
     return query.to_pyarrow()
+
+
+def _batches(query: Any) -> Iterator[pa.RecordBatch]:
+    """The same for an answer as long as the table. Spark has no way to send it piece by piece."""
+    if query.get_backend().name == "pyspark":
+        return iter(_collected(query).to_batches(max_chunksize=BATCH_ROWS))
+    return iter(query.to_pyarrow_batches(chunk_size=BATCH_ROWS))
 
 
 def _check_list(kind: Any, code: Coded) -> None:

@@ -1,0 +1,206 @@
+"""The answer a partition release gives: its noisy sums, post-processed. No data, no more budget.
+
+Normality (thesis 3.10). p̄, the mean over M partitions of Φ(√w (b - β̂_j)/√v), estimates a
+probability under a variance that is too large by a factor κ; the answer is Φ(√κ Φ⁻¹(p̄ + η)). w is
+the power of the partitions' likelihoods.
+
+* ``corrected``: κ = M (1 + 1/w) - 1. The β̂_j scatter with variance v, around their own mean with
+  v(1 - 1/M); so p̄ ≈ Φ((b - β̂)/√(v/w + v(1 - 1/M))), and v = M v*. For w = 1 and large M this is
+  errata E16's 2M; for M = 1 it leaves the posterior itself.
+* the thesis' formula: κ = M/w.
+
+Noise on a probit scale pulls the answer towards one half: in the mean, Φ(z + noise), noise of
+variance ν, is near Φ(z/√(1 + ν)). The corrected answer undoes about half of that, by a factor
+c² = 1 + min(ν, 1)/2 on z²: all of it would be unbiased and less accurate. No noise, no change.
+
+Fisher (thesis 3.16): the upper tail of χ² with 2M degrees of freedom at Σ -2 log p_j + η.
+
+The interval inverts the noise: η is discrete Laplace of known scale, so the exact sum lies within q
+of the noisy one with the stated probability, and the maps above are monotone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisewise.artifact import check
+from noisewise.artifact.errors import AbsentError, ArgumentError
+from noisewise.artifact.partition import PartitionStatistic, ProbabilitySums, QuantileSum
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from noisewise.artifact.guarantee import Noise
+    from noisewise.artifact.release import Block, Release
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A private posterior probability or quantile, with an interval for the privacy noise."""
+
+    statistic: PartitionStatistic
+    noise: Noise
+    sums: np.ndarray
+    corrected: bool
+
+    @property
+    def probability(self) -> float | np.ndarray:
+        """Pr(coefficient ≤ b) for each cutoff; a plain number where there is one."""
+        if not isinstance(self.statistic, ProbabilitySums):
+            raise AbsentError("probability: this release holds a posterior quantile: ask .quantile")
+        return _plain(self._read(self.sums, self._stretch))
+
+    @property
+    def _stretch(self) -> float:
+        """c, from the noise's variance in units of the answer's z where p̄ is near one half."""
+        if not self.corrected:
+            return 1.0
+        z = self.noise.scale * self.statistic.units[0] * math.sqrt(2 * math.pi) * self._factor
+        return math.sqrt(1 + min(2 * z * z, 1.0) / 2)
+
+    @property
+    def _factor(self) -> float:
+        """√κ."""
+        power = self.statistic.power if isinstance(self.statistic, ProbabilitySums) else 1.0
+        count = self.statistic.partitions
+        return math.sqrt(count * (1 + 1 / power) - 1 if self.corrected else count / power)
+
+    @property
+    def quantile(self) -> float:
+        """The b with Pr(coefficient ≤ b) = p."""
+        if not isinstance(self.statistic, QuantileSum):
+            raise AbsentError("quantile: this release holds probabilities: ask .probability")
+        return float(self._read(self.sums)[0])
+
+    def interval(self, level: float = 0.9) -> tuple[float, float] | np.ndarray:
+        """Where the answer would be without privacy noise, with this probability for each cutoff.
+
+        It is not a credible interval of the coefficient: what it covers is the noise.
+        """
+        ends = self._band(level)
+        return (float(ends[0, 0]), float(ends[0, 1])) if len(ends) == 1 else ends
+
+    def curve(self, level: float = 0.9) -> pd.DataFrame:
+        """All cutoffs of the release as one distribution function, in increasing order.
+
+        The exact sums are monotone in the cutoff, the noisy ones need not be. ``probability``: the
+        nearest monotone sums (least squares; the noise is alike everywhere), then rescaled.
+        ``lower`` and ``upper``: a band for the privacy noise that holds for all cutoffs at once,
+        narrowed by what monotonicity says.
+        """
+        import pandas as pd
+
+        if not isinstance(self.statistic, ProbabilitySums):
+            raise AbsentError("curve: this release holds a posterior quantile: ask .quantile")
+        order = np.argsort(self.statistic.at)
+        sign = 1 if self.statistic.floor is None else -1
+        monotone = sign * nearest_monotone(sign * self.sums[order].astype(float))
+        band = self._band(_level(level) ** (1 / len(order)))[order]
+        return pd.DataFrame(
+            {
+                "at": np.array(self.statistic.at)[order],
+                "probability": self._read(monotone, self._stretch),
+                "lower": np.maximum.accumulate(band[:, 0]),
+                "upper": np.minimum.accumulate(band[::-1, 1])[::-1],
+            }
+        )
+
+    def _band(self, level: float) -> np.ndarray:
+        reach = noise_quantile(self.noise, _level(level))
+        ends = [self._read(self.sums.astype(float) + side * reach) for side in (-1, 1)]
+        return np.sort(np.stack(ends, axis=1), axis=1)
+
+    def _read(self, sums: np.ndarray, stretch: float = 1.0) -> np.ndarray:
+        """From sums in whole steps to the answer. Sums that no data can have are clamped first."""
+        statistic, count = self.statistic, self.statistic.partitions
+        if isinstance(statistic, QuantileSum):
+            most = count * 2.0**statistic.bits
+            mean = np.clip(sums, -most, most) * statistic.units[0]
+            return np.asarray(statistic.centre + mean)
+        read: Callable[[float], float]
+        if statistic.floor is None:
+            factor = self._factor * stretch
+            half_step = statistic.units[0] / 2
+            means = np.clip(sums * statistic.units[0], half_step, 1 - half_step)
+            read = lambda mean: _normal_cdf(factor * NormalDist().inv_cdf(mean))  # noqa: E731
+        else:
+            means = np.clip(sums, 0, count * 2.0**statistic.bits) * statistic.units[0]
+            read = lambda total: chi_square_survival(total, count)  # noqa: E731
+        return np.array([read(float(m)) for m in means])
+
+
+def answer(release: Release, corrected: bool | None = None) -> Answer:
+    """The release's answer; ``corrected`` chooses the rescaling, by default the owner's choice."""
+    block = _block(release)
+    chosen = release.model.get("rescaling") != "thesis" if corrected is None else corrected
+    statistic = block.statistic
+    if not isinstance(statistic, PartitionStatistic):
+        raise AbsentError(_elsewhere(release))
+    return Answer(statistic, block.noise, block.values[:, 0], bool(chosen))
+
+
+def _block(release: Release) -> Block:
+    for block in release.blocks:
+        if isinstance(block.statistic, PartitionStatistic):
+            return block
+    raise AbsentError(_elsewhere(release))
+
+
+def _elsewhere(release: Release) -> str:
+    return (
+        f"a {release.family} release holds no posterior probability or quantile; "
+        "it is read by noisewise.infer, or by .table()"
+    )
+
+
+def noise_quantile(noise: Noise, level: float) -> int:
+    """The least q with P(|η| ≤ q) ≥ level: P(|η| > q) = 2 a^(q+1)/(1 + a), a = exp(-1/scale)."""
+    a = math.exp(-1 / noise.scale)
+    return max(0, math.ceil(noise.scale * math.log(2 / ((1 + a) * (1 - level)))) - 1)
+
+
+def nearest_monotone(values: np.ndarray) -> np.ndarray:
+    """Pool adjacent violators: the non-decreasing vector nearest in least squares."""
+    pools: list[tuple[float, int]] = []
+    for value in values:
+        total, size = float(value), 1
+        while pools and pools[-1][0] / pools[-1][1] > total / size:
+            more, count = pools.pop()
+            total, size = total + more, size + count
+        pools.append((total, size))
+    return np.concatenate([np.full(size, total / size) for total, size in pools])
+
+
+def chi_square_survival(x: float, half: int) -> float:
+    """P(χ² > x) with 2·half degrees of freedom: a Poisson(x/2) is below ``half``."""
+    mean = x / 2
+    if mean <= 0:
+        return 1.0
+    # Terms beyond this many standard deviations do not show in float64.
+    reach = 12 * math.sqrt(mean) + 60
+    low, high = max(0, math.floor(mean - reach)), min(half - 1, math.ceil(mean + reach))
+    if high < low:
+        return 0.0
+    k = np.arange(low, high + 1)
+    factorials = math.lgamma(low + 1) + np.concatenate([[0.0], np.cumsum(np.log(k[1:]))])
+    return min(1.0, float(np.exp(k * math.log(mean) - mean - factorials).sum()))
+
+
+def _normal_cdf(z: float) -> float:
+    return math.erfc(-z / math.sqrt(2)) / 2
+
+
+def _level(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise ArgumentError(f"level: must be a number between 0 and 1, not {check.shown(value)}")
+    return float(value)
+
+
+def _plain(values: np.ndarray) -> float | np.ndarray:
+    return float(values[0]) if len(values) == 1 else values

@@ -1,0 +1,166 @@
+"""What is added up over random partitions of the table (sample and aggregate), not over records.
+
+Each of M partitions gives one answer of its own: a posterior probability, or a posterior quantile.
+That answer is clipped and rounded to a lattice of whole numbers, and the M whole numbers are added.
+One person is in one partition, so the sum moves by at most the ``reach`` of one lattice value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from noisewise.artifact import check
+from noisewise.artifact.errors import ReleaseError
+
+BITS = 30
+"""Steps of 2**-30: the sum of 2**20 partitions stays far below 2**63, with room for noise."""
+
+MAX_PARTITIONS = 2**20
+MAX_CUTOFFS = 10_000
+INTERCEPT = "intercept"
+METHODS = ("normality", "fisher")
+SEARCHES = ("centred", "symmetric")
+
+
+def _regression(kind: str, columns: tuple[str, ...], coefficient: str) -> tuple[str, ...]:
+    """Covariates, then the response; the coefficient is a covariate's or the intercept."""
+    names = tuple(check.text(c, f"{kind}: columns[{i}]") for i, c in enumerate(columns))
+    if len(names) < 2:
+        raise ReleaseError(f"{kind}: columns must name the covariates and then the response")
+    check.distinct(names, f"{kind}: columns")
+    if check.text(coefficient, f"{kind}: coefficient") not in (*names[:-1], INTERCEPT):
+        raise ReleaseError(
+            f"{kind}: coefficient must be a covariate or {INTERCEPT!r}, "
+            f"not {check.shown(coefficient)}"
+        )
+    return names
+
+
+def _probability(value: object, where: str) -> float:
+    number = check.real(value, where)
+    if not 0 < number < 1:
+        raise ReleaseError(f"{where} must be between 0 and 1, not {number!r}")
+    return number
+
+
+@dataclass(frozen=True)
+class ProbabilitySums:
+    """Σ over partitions of p_j(b) = Pr(coefficient ≤ b | partition j), for each cutoff b in ``at``.
+
+    ``normality``: of p_j itself, in [0, 1]. ``fisher``: of -2 log max(p_j, floor), which lies in
+    [0, -2 log floor] (thesis 3.1 and 3.2; errata E4). Partition j's likelihood was raised to
+    ``power``: 1 in the thesis.
+    """
+
+    kind: ClassVar[str] = "probability-sums"
+    columns: tuple[str, ...]
+    coefficient: str
+    at: tuple[float, ...]
+    partitions: int
+    method: Literal["normality", "fisher"] = "normality"
+    floor: float | None = None
+    power: float = 1.0
+    bits: int = BITS
+
+    def __post_init__(self) -> None:
+        columns = _regression(self.kind, self.columns, self.coefficient)
+        object.__setattr__(self, "columns", columns)
+        at = tuple(check.real(b, f"{self.kind}: at[{i}]") for i, b in enumerate(self.at))
+        if not 1 <= len(at) <= MAX_CUTOFFS:
+            raise ReleaseError(f"{self.kind}: at must hold 1 to {MAX_CUTOFFS} cutoffs")
+        check.distinct(at, f"{self.kind}: at")
+        object.__setattr__(self, "at", at)
+        check.integer(self.partitions, f"{self.kind}: partitions", 1, MAX_PARTITIONS)
+        check.integer(self.bits, f"{self.kind}: bits", 1, BITS)
+        check.one_of(self.method, METHODS, f"{self.kind}: method")
+        if (self.floor is None) != (self.method == "normality"):
+            raise ReleaseError(f"{self.kind}: floor goes with method 'fisher', and only with it")
+        object.__setattr__(self, "power", check.positive(self.power, f"{self.kind}: power"))
+        if not 1 / 64 <= self.power <= 64:
+            raise ReleaseError(f"{self.kind}: power must be in [1/64, 64], not {self.power!r}")
+        if self.floor is not None:
+            object.__setattr__(self, "floor", _probability(self.floor, f"{self.kind}: floor"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per cutoff."""
+        what = "mean of Pr" if self.floor is None else "sum of -2 log Pr"
+        return tuple(f"{what}({self.coefficient} <= {b!r})" for b in self.at)
+
+    @property
+    def step(self) -> float:
+        """What one step of a partition's whole number is worth."""
+        return (1.0 if self.floor is None else -2 * math.log(self.floor)) * 2.0**-self.bits
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """A mean of probabilities, or Fisher's sum."""
+        unit = self.step / self.partitions if self.floor is None else self.step
+        return (unit,) * len(self.at)
+
+    @property
+    def reach(self) -> int:
+        """How far one partition, hence one person, can move all sums together (L1)."""
+        return len(self.at) << self.bits
+
+
+@dataclass(frozen=True)
+class QuantileSum:
+    """Σ over partitions of the p-quantile of the coefficient, clipped to centre ± radius.
+
+    Partition j's posterior has its likelihood raised to the power M (thesis 4.1). The interval was
+    found privately: ``search_cost`` is the ε it took.
+    """
+
+    kind: ClassVar[str] = "quantile-sum"
+    columns: tuple[str, ...]
+    coefficient: str
+    p: float
+    partitions: int
+    centre: float
+    radius: float
+    search: Literal["centred", "symmetric"]
+    search_cost: float
+    bits: int = BITS
+
+    def __post_init__(self) -> None:
+        columns = _regression(self.kind, self.columns, self.coefficient)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "p", _probability(self.p, f"{self.kind}: p"))
+        check.integer(self.partitions, f"{self.kind}: partitions", 1, MAX_PARTITIONS)
+        object.__setattr__(self, "centre", check.real(self.centre, f"{self.kind}: centre"))
+        for name in ("radius", "search_cost"):
+            number = check.positive(getattr(self, name), f"{self.kind}: {name}")
+            object.__setattr__(self, name, number)
+        if not 1e-145 < self.radius < 1e145 or abs(self.centre) > 1e145:
+            raise ReleaseError(f"{self.kind}: centre and radius must be of a size below 1e145")
+        check.one_of(self.search, SEARCHES, f"{self.kind}: search")
+        if self.search == "symmetric" and self.centre != 0:
+            raise ReleaseError(f"{self.kind}: a symmetric search has its centre at 0")
+        check.integer(self.bits, f"{self.kind}: bits", 1, BITS)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one component."""
+        from_centre = f" from {self.centre!r}" if self.centre else ""
+        return (f"mean distance of Q({self.coefficient}, {self.p!r}){from_centre}",)
+
+    @property
+    def step(self) -> float:
+        """What one step of a partition's whole number is worth."""
+        return self.radius * 2.0**-self.bits
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """A mean distance from the centre, in the coefficient's unit."""
+        return (self.step / self.partitions,)
+
+    @property
+    def reach(self) -> int:
+        """From one end of the interval to the other."""
+        return 2 << self.bits
+
+
+PartitionStatistic = ProbabilitySums | QuantileSum

@@ -1,0 +1,36 @@
+"""Where a release goes, and what is said when it is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+
+from noisewise.artifact import ArgumentError, Release, ReleaseError
+from noisewise.cli import options as o
+
+
+def writable(out: Path) -> None:
+    """Checked before any budget is spent: a release that cannot be written would be lost."""
+    if not out.parent.is_dir():
+        raise ArgumentError(f"--out: there is no folder {str(out.parent)!r}")
+    # A device or a pipe would be replaced by an ordinary file.
+    if (out.exists() and not out.is_file()) or not os.access(out.parent, os.W_OK):
+        raise ArgumentError(f"--out: {str(out)!r} cannot be written")
+
+
+def finish(release: Release, out: Path, as_json: bool) -> None:
+    """Save it, and say what was promised."""
+    try:
+        release.save(out)
+    except ReleaseError:
+        # The budget is spent: what it bought must not be lost to a full disk.
+        typer.echo(release.to_json())
+        typer.echo("the release is on standard output instead", err=True)
+        raise
+    if as_json:
+        spent = {"epsilon": release.guarantee.epsilon, "rho": release.guarantee.rho}
+        o.show_json({"out": str(out), "family": release.family, **spent})
+    else:
+        typer.echo(f"wrote {out}: {release.guarantee.statement()}")

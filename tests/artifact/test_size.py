@@ -1,0 +1,53 @@
+"""A national release: every census tract in one file.
+
+Seen on two shared cores, Python 3.11: 7.1 MB, saved in 0.5 s, loaded in 0.5 s.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.artifact.factories import guarantee, noise
+
+from noisewise.artifact import Block, Bounds, Gram, Groups, Population, Release, codec
+
+TRACTS = 70_000
+
+
+@pytest.fixture(scope="module")
+def national() -> Release:
+    rng = np.random.default_rng(0)
+    gram = Gram(("pir", "kir"), count=False)
+    sizes = tuple(int(n) for n in rng.integers(0, 20_000, TRACTS))
+    return Release(
+        family="linear-regression",
+        model={"x": ("pir",), "y": "kir"},
+        guarantee=guarantee("laplace", 1.0, "replace-one", within_groups=True),
+        population=Population("public", sizes),
+        blocks=(
+            Block(
+                gram,
+                noise("laplace", 5.5 * 4**15, 1.0),
+                rng.integers(-(2**44), 2**44, (5, TRACTS)),
+            ),
+        ),
+        bounds={"pir": Bounds(0, 1), "kir": Bounds(0, 1)},
+        groups=Groups("tract", tuple(f"{i:011d}" for i in range(TRACTS))),
+    )
+
+
+def test_seventy_thousand_groups_fit_one_file(national: Release, tmp_path: Path) -> None:
+    path = national.save(tmp_path / "national.json")
+    assert path.stat().st_size < codec.MAX_BYTES / 20
+    assert Release.load(path) == national
+
+
+def test_its_file_can_be_looked_at_line_by_line(national: Release) -> None:
+    assert national.to_json().count("\n") < 100
+
+
+def test_its_table_has_a_row_per_group_and_statistic(national: Release) -> None:
+    for units in ("box", "user"):
+        assert len(national.table(units)) == 5 * TRACTS  # type: ignore[arg-type]

@@ -1,0 +1,147 @@
+"""``noisewise inspect`` and ``demo``: what a person sees of a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import noisewise as nw
+
+Run = Callable[..., Any]
+
+FRAME = pd.DataFrame({"a": [0.1, 0.4, 0.9], "b": [0.2, 0.5, 0.7], "g": [1, 2, 1]})
+BOUNDS = {"a": (0, 1), "b": (0, 1)}
+
+
+def strict(text: str) -> Any:
+    """JSON as RFC 8259 has it: no NaN, no Infinity."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def regression(**more: Any) -> nw.Release:
+    words = {"x": "a", "y": "b", "bounds": BOUNDS, "epsilon": 1.0, **more}
+    return nw.release.linear_regression(FRAME, **words)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "release.json"
+
+
+def test_what_a_person_sees(noisewise: Run, path: Path) -> None:
+    regression(epsilon=0.01).save(path)
+    seen = noisewise("inspect", path)
+    assert (seen.code, seen.err) == (0, "")
+    for words in (
+        "linear-regression release, made by noisewise",
+        "0.01-differential privacy",
+        "records: 3 (public, exact)",
+        "gram: sums of columns mapped to [-1, 1]",
+        "noise sd",
+        "a*b",
+        "mostly noise",
+    ):
+        assert words in seen.out
+    assert max(len(line) for line in seen.out.splitlines()) <= 80
+
+
+def test_groups_private_bounds_and_counts(noisewise: Run, path: Path) -> None:
+    wish = nw.release.PrivateBounds((0, 9))
+    regression(
+        bounds={**BOUNDS, "a": wish}, groups={"g": [1, 2]}, monomials=True, count_clamped=True
+    ).save(path)
+    seen = noisewise("inspect", path).out
+    for words in (
+        "records: secret, released with noise; 3 in all (public)",
+        "groups: 2 (column 'g')",
+        "bounds of 'a' were chosen by private quantiles",
+        "median size",
+        "monomials: sums of columns mapped to [-1, 1]",
+        "clamped: counts",
+    ):
+        assert words in seen
+
+
+def test_what_a_script_reads(noisewise: Run, path: Path) -> None:
+    release = regression()
+    release.save(path)
+    said = strict(noisewise("inspect", path, "--json").out)
+    assert said["family"] == "linear-regression"
+    assert said["model"] == {"x": ["a"], "y": "b"}
+    assert (said["epsilon"], said["delta"], said["rho"]) == (1.0, 0.0, None)
+    (block,) = said["statistics"]
+    values = {row["statistic"]: row["value"] for row in block["components"]}
+    assert values == dict(zip(*release.table()[["statistic", "value"]].to_numpy().T, strict=True))
+
+
+@pytest.mark.parametrize("mechanism", [{}, {"mechanism": "gaussian", "delta": 1e-6}])
+def test_hardly_any_noise_is_no_division_by_zero(
+    mechanism: dict[str, Any], noisewise: Run, path: Path
+) -> None:
+    nw.release.graphical_model(
+        FRAME, cliques=["g"], levels={"g": [1, 2]}, epsilon=1e4, **mechanism
+    ).save(path)
+    assert noisewise("inspect", path).code == 0
+    strict(noisewise("inspect", path, "--json").out)
+
+
+def test_names_are_shown_as_they_are(noisewise: Run, path: Path) -> None:
+    """Rich would take these for colours, links and pictures."""
+    levels = ["[red]a[/red]", "[/]", ":cat:", "[link=x]b"]
+    frame = pd.DataFrame({"[bold]c": levels})
+    nw.release.graphical_model(
+        frame, cliques=["[bold]c"], levels={"[bold]c": levels}, epsilon=1.0
+    ).save(path)
+    seen = noisewise("inspect", path).out
+    for level in levels:
+        assert f"[bold]c={level}" in seen
+
+
+def test_a_long_name_is_folded_and_a_long_table_cut(noisewise: Run, path: Path) -> None:
+    column = "a_name_that_is_much_longer_than_a_terminal_is_wide" * 2
+    nw.release.graphical_model(
+        pd.DataFrame({column: range(40)}), cliques=[column], levels={column: range(40)}, epsilon=1.0
+    ).save(path)
+    seen = noisewise("inspect", path).out
+    assert max(len(line) for line in seen.splitlines()) <= 80
+    assert "and 16 more" in seen
+
+
+@pytest.mark.parametrize("content", [None, "", "x,y\n1,2\n", "{}"])
+def test_files_that_are_no_releases(content: str | None, noisewise: Run, path: Path) -> None:
+    if content is not None:
+        path.write_text(content)
+    ended = noisewise("inspect", path)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("error: release: ")
+    assert ended.err.count("\n") == 1
+
+
+def test_demo(noisewise: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "a [bold] folder" / "demo"
+    for runs in (1, 2):
+        ended = noisewise("demo", "--out", folder)
+        assert (ended.code, ended.err) == (0, "")
+        assert nw.Release.load(folder / "release.json").receipt is not None
+        show = noisewise("ledger", "show", folder / "ledger.db", "--json")
+        (account,) = json.loads(show.out)["accounts"]
+        assert account["spent"] == runs
+    # Commands to be copied stand on one line each, however long the path.
+    assert f"   noisewise inspect {folder / 'release.json'}\n" in ended.out
+    assert f"   noisewise ledger show {folder / 'ledger.db'}\n" in ended.out
+
+
+def test_demo_into_a_file(noisewise: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = noisewise("demo", "--out", tmp_path / "file")
+    assert ended.code == 1
+    assert "error: --out: " in ended.err
