@@ -82,7 +82,7 @@ def test_sums_that_noise_drove_out_of_range_are_clamped() -> None:
 
 
 def test_noise_stretches_the_corrected_answer_by_a_bounded_factor() -> None:
-    for scale, c in ((1e-3, 1.0), (1e12, math.sqrt(1.5))):
+    for scale, c in ((1e-3, 1.0), (1e12, math.sqrt(1.75))):
         found = dataclasses.replace(answered([0.497], 10), noise=Noise("laplace", scale, scale, 1))
         z = stats.norm.ppf(0.497) * math.sqrt(19)
         assert found.probability == pytest.approx(stats.norm.cdf(c * z), rel=1e-6)
@@ -163,7 +163,7 @@ def test_a_fisher_curve_increases_too() -> None:
     assert curve["probability"].is_monotonic_increasing
 
 
-# -- reached from a release -----------------------------------------------------------------------
+# -- reached from a release ----------------------------------------------------------------------
 
 
 def test_a_release_answers_in_the_owners_rescaling_and_in_the_other() -> None:

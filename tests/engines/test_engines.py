@@ -16,6 +16,7 @@ from tests.reference.sums_reference import reference_sums
 from noisewise.artifact import DataError
 from noisewise.release.lattice import Coded, Scaled
 from noisewise.release.plan import CellCounts, ProductSums, SumPlan, Sums
+from noisewise.release.sources import pushdown
 from noisewise.release.sources.arrow import ArrowSource, TableBatches
 
 # Spark's own Python never closes the sockets its answers come through.
@@ -106,6 +107,11 @@ def crowd(kind: type) -> pa.Table:
     keys = np.random.default_rng(2).integers(0, 1000, ROWS)
     column = pa.array([None if key == 999 else kind(key) for key in keys])
     return nasty(ROWS).append_column("crowd", column)
+
+
+def test_more_sums_than_fit_into_one_answer(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pushdown, "MOST_SUMS", 4)
+    assert same(load("duckdb", table()).sum(PLANS["all, grouped"]), oracle("all, grouped"))
 
 
 @pytest.mark.parametrize("path", QUICK)

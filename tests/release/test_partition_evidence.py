@@ -99,7 +99,7 @@ def test_probabilities_on_the_set_up_of_the_thesis() -> None:
     assert (ours**2).mean() <= (errors["thesis as printed"] ** 2).mean() / 4
 
 
-QUANTILE_PARTITIONS, EACH, SETS = 100, 0.45, 400
+QUANTILE_PARTITIONS, EACH, SETS = 100, 0.45, 1000
 
 
 def _quantile(columns: list[np.ndarray], p: float, centred: bool, coverage: float) -> float:

@@ -37,7 +37,7 @@ def moments_of(columns: list[np.ndarray], partition: np.ndarray, partitions: int
     return accumulator.result()
 
 
-# -- assignment --------------------------------------------------------------------------------
+# -- assignment ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 1000, 4096, 4097, 70_000])
@@ -68,7 +68,7 @@ def test_assignment_asks_the_operating_system(monkeypatch: pytest.MonkeyPatch) -
     assert sum(asked) >= 200
 
 
-# -- moments -----------------------------------------------------------------------------------
+# -- moments -------------------------------------------------------------------------------------
 
 
 def test_moments_equal_a_loop_over_partitions() -> None:
@@ -109,7 +109,7 @@ def test_a_common_offset_does_not_eat_the_digits() -> None:
     np.testing.assert_allclose(a.scale, b.scale, rtol=1e-3)
 
 
-# -- the fit -----------------------------------------------------------------------------------
+# -- the fit -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coefficient", [0, 1, 2])
@@ -188,7 +188,7 @@ def test_a_proper_prior_fits_even_an_empty_partition() -> None:
     assert found.probabilities((1.0,))[1, 0] == pytest.approx(t.cdf(1.0))
 
 
-# -- priors ------------------------------------------------------------------------------------
+# -- priors --------------------------------------------------------------------------------------
 
 
 def test_priors_are_recognised_by_their_fields() -> None:

@@ -110,7 +110,7 @@ def test_what_cannot_be_fitted_has_a_place_on_the_lattice() -> None:
     assert found.ravel().tolist() == [0, 2**30, -(2**30), 2**30]
 
 
-# -- the searches ------------------------------------------------------------------------------
+# -- the searches --------------------------------------------------------------------------------
 
 
 def quantile_pairs() -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""Owner's calls of the partition families: limit cases, sources, ledger, command line, bad input."""
+"""Owner's calls of the partition families: limit cases, sources, ledger, CLI, bad input."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_vanishing_budget_says_nothing() -> None:
     assert high > 1 - 1e-3
 
 
-# -- what the file says ---------------------------------------------------------------------------
+# -- what the file says --------------------------------------------------------------------------
 
 
 def test_cutoffs_share_the_budget_explicitly() -> None:
@@ -170,7 +170,7 @@ def test_add_remove_hides_n_and_needs_a_public_g() -> None:
     assert str(ROWS) not in made.to_json()
 
 
-# -- sources ----------------------------------------------------------------------------------------
+# -- sources -------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore")  # DuckDB warns of its own, and pandas' options to come
@@ -231,7 +231,7 @@ def test_memory_does_not_grow_with_rows() -> None:
     assert peaks[1] < 1.1 * peaks[0]
 
 
-# -- the ledger ---------------------------------------------------------------------------------------
+# -- the ledger ----------------------------------------------------------------------------------
 
 
 def account(path: Path, budget: float) -> Path:
@@ -276,11 +276,11 @@ def test_refusals_cost_nothing(tmp_path: Path) -> None:
     assert spent(ledger) == 0
 
 
-# -- bad input -------------------------------------------------------------------------------------------
+# -- bad input -----------------------------------------------------------------------------------
 
 
 def test_more_partitions_than_rows_allow() -> None:
-    with pytest.raises(nw.DataError, match="more than the table's rows allow.*=400 or fewer"):
+    with pytest.raises(nw.DataError, match=r"more than the table's rows allow.*=400 or fewer"):
         probability(frame(), partitions=401)
     probability(frame(), partitions=400)
     with pytest.raises(nw.DataError, match="there are too few records"):
@@ -365,7 +365,7 @@ def test_a_missing_column_and_a_column_of_words() -> None:
         probability(pa.Table.from_pandas(frame().assign(a="x")))
 
 
-# -- the command line ---------------------------------------------------------------------------------------
+# -- the command line ----------------------------------------------------------------------------
 
 
 def invoked(*words: object) -> Any:

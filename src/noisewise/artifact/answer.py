@@ -11,7 +11,7 @@ the power of the partitions' likelihoods.
 
 Noise on a probit scale pulls the answer towards one half: in the mean, Φ(z + noise), noise of
 variance ν, is near Φ(z/√(1 + ν)). The corrected answer undoes about half of that, by a factor
-c² = 1 + min(ν, 1)/2 on z²: all of it would be unbiased and less accurate. No noise, no change.
+c² = 1 + ¾ min(ν, 1) on z²: all of it would be unbiased and less accurate. No noise, no change.
 
 Fisher (thesis 3.16): the upper tail of χ² with 2M degrees of freedom at Σ -2 log p_j + η.
 
@@ -62,7 +62,7 @@ class Answer:
         if not self.corrected:
             return 1.0
         z = self.noise.scale * self.statistic.units[0] * math.sqrt(2 * math.pi) * self._factor
-        return math.sqrt(1 + min(2 * z * z, 1.0) / 2)
+        return math.sqrt(1 + 0.75 * min(2 * z * z, 1.0))
 
     @property
     def _factor(self) -> float:
@@ -102,26 +102,36 @@ class Answer:
         sign = 1 if self.statistic.floor is None else -1
         monotone = sign * nearest_monotone(sign * self.sums[order].astype(float))
         band = self._band(_level(level) ** (1 / len(order)))[order]
+        lower = np.maximum.accumulate(band[:, 0])
+        upper = np.minimum.accumulate(band[::-1, 1])[::-1]
         return pd.DataFrame(
             {
                 "at": np.array(self.statistic.at)[order],
                 "probability": self._read(monotone, self._stretch),
-                "lower": np.maximum.accumulate(band[:, 0]),
-                "upper": np.minimum.accumulate(band[::-1, 1])[::-1],
+                "lower": lower,
+                # They can cross only where the noise left its band.
+                "upper": np.maximum(lower, upper),
             }
         )
 
     def _band(self, level: float) -> np.ndarray:
         reach = noise_quantile(self.noise, _level(level))
-        ends = [self._read(self.sums.astype(float) + side * reach) for side in (-1, 1)]
+        # From the nearest sum that data can have: never empty, and never narrower for it.
+        middle = self._possible(self.sums)
+        ends = [self._read(middle + side * reach) for side in (-1, 1)]
         return np.sort(np.stack(ends, axis=1), axis=1)
+
+    def _possible(self, sums: np.ndarray) -> np.ndarray:
+        """Clamped to what M partitions can add up to."""
+        most = self.statistic.partitions * 2.0**self.statistic.bits
+        least = -most if isinstance(self.statistic, QuantileSum) else 0.0
+        return np.asarray(np.clip(sums.astype(float), least, most))
 
     def _read(self, sums: np.ndarray, stretch: float = 1.0) -> np.ndarray:
         """From sums in whole steps to the answer. Sums that no data can have are clamped first."""
         statistic, count = self.statistic, self.statistic.partitions
         if isinstance(statistic, QuantileSum):
-            most = count * 2.0**statistic.bits
-            mean = np.clip(sums, -most, most) * statistic.units[0]
+            mean = self._possible(sums) * statistic.units[0]
             return np.asarray(statistic.centre + mean)
         read: Callable[[float], float]
         if statistic.floor is None:
@@ -130,7 +140,7 @@ class Answer:
             means = np.clip(sums * statistic.units[0], half_step, 1 - half_step)
             read = lambda mean: _normal_cdf(factor * NormalDist().inv_cdf(mean))  # noqa: E731
         else:
-            means = np.clip(sums, 0, count * 2.0**statistic.bits) * statistic.units[0]
+            means = self._possible(sums) * statistic.units[0]
             read = lambda total: chi_square_survival(total, count)  # noqa: E731
         return np.array([read(float(m)) for m in means])
 

@@ -5,7 +5,7 @@ with mean 1/(b|l|) and shape 1/b² (T. Park, G. Casella, "The Bayesian Lasso", J
 
 The sampler is that of J. Michael, W. Schucany, R. Haas, The American Statistician 30 (1976). Its
 printed root m + m²y/2v - (m/2v)√(4mvy + m²y²) cancels where m is large, that is where l ≈ 0. With
-c = 1/m and h = y/2v the same root is 1/(c + h + √(h(h + 2c))), a sum of positive terms at any c ≥ 0.
+c = 1/m and h = y/2v the same root is 1/(c + h + √(h(h + 2c))): positive terms only, for any c ≥ 0.
 """
 
 from __future__ import annotations

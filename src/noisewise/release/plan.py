@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics import Exponents
 from noisewise.release.lattice import Coded, Feature, Scaled
+
+
+MAX_PRODUCT = 2**30
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,15 @@ class ProductSums:
 
     features: tuple[Feature, ...]
     products: tuple[Exponents, ...]
+
+    def __post_init__(self) -> None:
+        # Some engines wrap 64-bit sums silently: 2**32 rows must fit whatever the records are.
+        largest = [
+            max(abs(f.low), abs(f.high)) if isinstance(f, Scaled) else 1 for f in self.features
+        ]
+        for product in self.products:
+            if math.prod(largest[i] for i in product) > MAX_PRODUCT:
+                raise ArgumentError("bounds: too wide for whole numbers to be summed in 64 bits")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 The owner spends part of the budget on Σ x_i x_j x_k x_l and all lower monomials; their averages are
 used as if they were exact, as in the paper (which finds slight miscalibration for that reason).
-In the box no monomial leaves [-1, 1] and no even one is negative: noisy averages are clamped to that
-first, and then moved to the nearest moments that some distribution has, where they are none.
+In the box no monomial leaves [-1, 1] and no even one is negative: noisy averages are clamped to
+that first, and then moved to the nearest moments that some distribution has, where they are none.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def noisy_fourth(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     clamped = np.clip(averages, np.where(even, 0.0, -1.0), 1.0)
     d = len(problem.x)
     place = {p: c for c, p in enumerate(problem.exponents)}
-    fourth = np.empty((len(averages), *(d + 1,) * 4))
+    fourth = np.ones((*(d + 1,) * 4, len(averages)))
     for index in itertools.product(range(d + 1), repeat=4):
-        product = tuple(sorted(i for i in index if i < d))
-        fourth[(slice(None), *index)] = clamped[:, place[product]] if product else 1.0
-    return fourth, (clamped != averages).any(axis=1)
+        if product := tuple(sorted(i for i in index if i < d)):
+            fourth[index] = clamped[:, place[product]]
+    return np.moveaxis(fourth, -1, 0), (clamped != averages).any(axis=1)
 
 
 def run(

@@ -1,8 +1,9 @@
 """Method ``gibbs-prior``: Gibbs-SS-Prior, moments of x from a prior, computed once.
 
-Any prior over x serves through E[x̃⊗4], x̃ = (x, 1): ``priors.CovariateMoments`` holds it, from a formula
-or from draws. A normal-inverse-Wishart prior makes x multivariate t with ν = df - d + 1 degrees of
-freedom, mean m and covariance V = Ψ (κ + 1)/(κ (df - d - 1)); where ν > 4, with six and three terms,
+Any prior over x serves through E[x̃⊗4], x̃ = (x, 1): ``priors.CovariateMoments`` holds it, from a
+formula or from draws. A normal-inverse-Wishart prior makes x multivariate t with ν = df - d + 1
+degrees of freedom, mean m and covariance V = Ψ (κ + 1)/(κ (df - d - 1)). Where ν > 4, with six and
+three terms in the brackets,
 
     E[x_i x_j x_k x_l] = m_i m_j m_k m_l + (m_i m_j V_kl + …) + (ν-2)/(ν-4) (V_ij V_kl + …).
 
@@ -15,13 +16,12 @@ The moments stay as they are whatever z says: a prior far from the data is not c
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
 from typing import Any
 
 import jax
 import numpy as np
 
-from noisewise.infer.linear import gibbs, moments
+from noisewise.infer.linear import gibbs, gibbs_sweep, moments
 from noisewise.infer.linear.coordinates import Point
 from noisewise.infer.linear.problem import Problem, default_covariates
 from noisewise.infer.posterior import Posterior
@@ -30,26 +30,24 @@ from noisewise.priors import CovariateMoments, NormalInverseWishart
 MONTE_CARLO = 200_000
 
 
-def _begin(mean: np.ndarray, factor: np.ndarray) -> Any:
+def _begin(mean: jax.Array, factor: jax.Array) -> Any:
     return ()
 
 
-def _law(chain: gibbs.Chain, g: gibbs.Group) -> moments.Law:
+def _law(chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> moments.Law:
     return moments.given_law(g.source, chain.theta, chain.variance)
 
 
-def _deviate(white: jax.Array, chain: gibbs.Chain, g: gibbs.Group) -> jax.Array:
+def _deviate(white: jax.Array, chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> jax.Array:
     return moments.given_deviate(white, g.source, chain.theta, chain.variance)
 
 
-def _update(white: gibbs.White, at: Point, g: gibbs.Group) -> Any:
+def _update(white: gibbs_sweep.White, at: Point, g: gibbs_sweep.Group) -> Any:
     return ()
 
 
-@lru_cache(maxsize=2)
-def given_source(name: str) -> gibbs.Source:
-    """Moments that were settled before the first sweep: nothing about x is updated."""
-    return gibbs.Source(name, _begin, _law, _deviate, _update)
+GIVEN = gibbs_sweep.Source(_begin, _law, _deviate, _update)
+"""Moments that were settled before the first sweep: nothing about x is updated."""
 
 
 def run_given(
@@ -60,8 +58,7 @@ def run_given(
     known, odd = moments.x_moments(fourth)
     details["moments_projected_share"] = float(odd.mean())
     unused = dataclasses.replace(problem, covariates=default_covariates(problem.units))
-    source = given_source(name)
-    return gibbs.run(source, known, unused, seed, chains, draws, progress, details)
+    return gibbs.run(name, GIVEN, known, unused, seed, chains, draws, progress, details)
 
 
 def normal_inverse_wishart_moments(prior: NormalInverseWishart) -> np.ndarray | None:

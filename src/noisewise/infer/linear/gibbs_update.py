@@ -1,7 +1,7 @@
-"""Method ``gibbs-update``: Gibbs-SS-Update, moments from a normal whose parameters are inferred too.
+"""Method ``gibbs-update``: Gibbs-SS-Update, moments of a normal whose parameters are inferred too.
 
-x ~ N(μx, τ²), (μx, τ²) ~ NIW(μ0, κ0, Ψ0, ν0) (the paper's Figure 2). (x, y) is then jointly normal, so
-errata E10 gives all of Σ_t, and given s the covariates' parameters have the conjugate update
+x ~ N(μx, τ²), (μx, τ²) ~ NIW(μ0, κ0, Ψ0, ν0) (the paper's Figure 2). (x, y) is then jointly normal,
+so errata E10 gives all of Σ_t, and given s the covariates' parameters have the conjugate update
 
     τ² ~ InverseWishart(Ψn, ν0 + n),  μx ~ N((κ0 μ0 + n x̄)/(κ0 + n), τ²/(κ0 + n)),
     Ψn = Ψ0 + S_xx + κ0 n/(κ0 + n) (x̄ - μ0)(x̄ - μ0)ᵀ.
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.infer.linear import collapsed, gibbs, moments
+from noisewise.infer.linear import collapsed, gibbs, gibbs_sweep, moments
 from noisewise.infer.linear.coordinates import Point
 from noisewise.infer.linear.problem import Problem
 from noisewise.infer.posterior import Posterior
@@ -29,7 +29,7 @@ class Normal(NamedTuple):
     factor: jax.Array
 
 
-def _joint(chain: gibbs.Chain) -> Normal:
+def _joint(chain: gibbs_sweep.Chain) -> Normal:
     """The law of (x, y): y = θᵀ(x, 1) + σe adds a row to the mean and to the factor."""
     x, slopes = chain.covariates, chain.theta[:-1]
     mean = jnp.append(x.mean, slopes @ x.mean + chain.theta[-1])
@@ -38,16 +38,16 @@ def _joint(chain: gibbs.Chain) -> Normal:
     return Normal(mean, factor)
 
 
-def _law(chain: gibbs.Chain, g: gibbs.Group) -> moments.Law:
+def _law(chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> moments.Law:
     joint = _joint(chain)
     return moments.normal_law(joint.mean, joint.factor @ joint.factor.T)
 
 
-def _deviate(white: jax.Array, chain: gibbs.Chain, g: gibbs.Group) -> jax.Array:
+def _deviate(white: jax.Array, chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> jax.Array:
     return moments.normal_deviate(white, *_joint(chain))
 
 
-def _update(white: gibbs.White, at: Point, g: gibbs.Group) -> Normal:
+def _update(white: gibbs_sweep.White, at: Point, g: gibbs_sweep.Group) -> Normal:
     """With Ψn = P Pᵀ and B Bartlett's factor of ν0 + n degrees, F = P B⁻ᵀ has F Fᵀ ~ IW(Ψn)."""
     d = g.prior.x_mean.shape[0]
     rows, columns = np.tril_indices(d, -1)
@@ -60,11 +60,11 @@ def _update(white: gibbs.White, at: Point, g: gibbs.Group) -> Normal:
     return Normal(mean + factor @ white.covariates[:d] / jnp.sqrt(weight), factor)
 
 
-SOURCE = gibbs.Source("gibbs-update", Normal, _law, _deviate, _update)
+SOURCE = gibbs_sweep.Source(Normal, _law, _deviate, _update)
 
 
 def run(
     problem: Problem, seed: int, chains: int, draws: int, progress: gibbs.Report | None = None
 ) -> Posterior:
     """The method's one signature."""
-    return gibbs.run(SOURCE, (), problem, seed, chains, draws, progress, {})
+    return gibbs.run("gibbs-update", SOURCE, (), problem, seed, chains, draws, progress, {})

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -34,11 +35,14 @@ WARM_UP = 1000
 ACCEPTANCE = 0.9
 
 
+def _numpyro() -> tuple[Any, Any]:
+    """The library and its distributions, loaded by the one method that needs them."""
+    return import_module("numpyro"), import_module("numpyro.distributions")
+
+
 def model(n: int, mechanism: str, z: jax.Array, noise: jax.Array, prior: Prior) -> None:
     """The whole generative process, for numpyro."""
-    import numpyro
-    import numpyro.distributions as dist
-
+    numpyro, dist = _numpyro()
     q = prior.mean.shape[0]
     theta, variance = _response(prior)
     mean, factor = _covariates(prior)
@@ -52,9 +56,7 @@ def model(n: int, mechanism: str, z: jax.Array, noise: jax.Array, prior: Prior) 
 
 
 def _response(prior: Prior) -> tuple[jax.Array, jax.Array]:
-    import numpyro
-    import numpyro.distributions as dist
-
+    numpyro, dist = _numpyro()
     q = prior.mean.shape[0]
     precision = numpyro.sample("precision", dist.Gamma(prior.shape, 1.0))
     white = numpyro.sample("coefficients", dist.Normal(0, 1).expand([q]).to_event(1))
@@ -66,9 +68,7 @@ def _response(prior: Prior) -> tuple[jax.Array, jax.Array]:
 
 
 def _covariates(prior: Prior) -> tuple[jax.Array, jax.Array]:
-    import numpyro
-    import numpyro.distributions as dist
-
+    numpyro, dist = _numpyro()
     d = prior.x_mean.shape[0]
     shapes = (prior.x_df - jnp.arange(d)) / 2
     squares = numpyro.sample("squares", dist.Gamma(shapes, 1.0).to_event(1))
@@ -86,10 +86,9 @@ def _covariates(prior: Prior) -> tuple[jax.Array, jax.Array]:
 @lru_cache(maxsize=8)
 def _sampler(n: int, q: int, mechanism: str, chains: int, draws: int) -> Any:
     """Kept, because a sampler compiles once for all groups of one size."""
-    from numpyro.infer import MCMC, NUTS
-
-    return MCMC(
-        NUTS(partial(model, n, mechanism), target_accept_prob=ACCEPTANCE),
+    nuts = import_module("numpyro.infer")
+    return nuts.MCMC(
+        nuts.NUTS(partial(model, n, mechanism), target_accept_prob=ACCEPTANCE),
         num_warmup=WARM_UP,
         num_samples=draws,
         num_chains=chains,
@@ -129,5 +128,5 @@ def _check(problem: Problem) -> None:
     if problem.n.max() > LARGEST:
         raise ArgumentError(
             f"method: mcmc-individual is for up to {LARGEST} records in a group, not "
-            f"{int(problem.n.max())}: its cost grows with n; exact has the same posterior and does not"
+            f"{int(problem.n.max())}: its cost grows with n; exact has the same posterior"
         )

@@ -6,14 +6,14 @@ G. Bernstein, D. Sheldon, "Differentially Private Bayesian Linear Regression" (N
 
 *(x, y) jointly normal*, mean m, covariance C (errata E10; no automatic differentiation):
 
-    Cov(w̃_i w̃_j, w̃_k w̃_l) = C_ik C_jl + C_il C_jk + m_i m_k C_jl + m_i m_l C_jk
-                             + m_j m_k C_il + m_j m_l C_ik.
+    Cov(w̃_i w̃_j, w̃_k w̃_l) =
+        C_ik C_jl + C_il C_jk + m_i m_k C_jl + m_i m_l C_jk + m_j m_k C_il + m_j m_l C_ik.
 
-*Only moments of x known*: with x̃ = (x, 1), η = E[x̃x̃ᵀ], ξ_ij,kl = Cov(x̃_i x̃_j, x̃_k x̃_l), every column
-is w̃ = B x̃ + c e, e ~ N(0, 1) (B holds θ in y's row, c holds σ there), hence
+*Only moments of x known*: with x̃ = (x, 1), η = E[x̃x̃ᵀ], ξ_ij,kl = Cov(x̃_i x̃_j, x̃_k x̃_l), every
+column is w̃ = B x̃ + c e, e ~ N(0, 1) (B holds θ in y's row, c holds σ there), hence
 
-    Cov(w̃_i w̃_j, w̃_k w̃_l) = Σ B_ia B_jb B_ke B_lf ξ_ab,ef + c_i c_k N_jl + c_i c_l N_jk + c_j c_k N_il
-                             + c_j c_l N_ik + 2 c_i c_j c_k c_l,      N = B η Bᵀ:
+    Cov(w̃_i w̃_j, w̃_k w̃_l) = Σ B_ia B_jb B_ke B_lf ξ_ab,ef + c_i c_k N_jl + c_i c_l N_jk
+        + c_j c_k N_il + c_j c_l N_ik + 2 c_i c_j c_k c_l,      N = B η Bᵀ:
 
 the paper's seven formulas in one, with Cov(x_i y, x_j y) = σ² η_ij + Σ_kl θ_k θ_l ξ_ik,jl (E9).
 
@@ -136,7 +136,8 @@ def given_deviate(
     product = jnp.outer(at_y, error) + 0.5 * variance * np.sqrt(2.0) * white[-1] * np.outer(
         at_y, at_y
     )
-    return (quadratic + product + product.T)[i, j]
+    deviation: jax.Array = quadratic + product + product.T
+    return deviation[i, j]
 
 
 def x_moments(fourth: np.ndarray) -> tuple[XMoments, np.ndarray]:

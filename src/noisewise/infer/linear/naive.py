@@ -28,17 +28,24 @@ def run(problem: Problem, seed: int, chains: int, draws: int, progress: object =
     clipped = np.maximum(values, FLOOR)
     projected = (vectors * clipped[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     factor = np.linalg.cholesky(projected)
-    prior, n = problem.box_prior, jnp.asarray(problem.n)
     keys = jax.random.split(jax.random.key(seed), (len(problem.n), chains, draws))
+    drawn = _drawn(keys, mean, factor, problem.n, problem.box_prior)
+    share = float((values[:, 0] < FLOOR).mean())
+    return posterior(problem, np.asarray(drawn), "naive", {"projected_share": share})
+
+
+@jax.jit
+def _drawn(
+    keys: jax.Array, mean: jax.Array, factor: jax.Array, n: jax.Array, prior: collapsed.Prior
+) -> jax.Array:
+    """(group, chain, draw, θ… σ²); compiled once for all problems of a shape."""
 
     def one(key: jax.Array, mean: jax.Array, factor: jax.Array, n: jax.Array) -> jax.Array:
         at = Point(mean, factor, jnp.log(jnp.diagonal(factor)), n)
         return collapsed.draw_parameters(key, at, prior)
 
-    many = jax.vmap(jax.vmap(one, in_axes=(0, None, None, None)), in_axes=(0, None, None, None))
-    drawn = jax.jit(jax.vmap(many))(keys, jnp.asarray(mean), jnp.asarray(factor), n)
-    share = float((values[:, 0] < FLOOR).mean())
-    return posterior(problem, np.asarray(drawn), "naive", {"projected_share": share})
+    same = (0, None, None, None)
+    return jax.vmap(jax.vmap(jax.vmap(one, in_axes=same), in_axes=same))(keys, mean, factor, n)
 
 
 def _noisy_moments(problem: Problem) -> tuple[np.ndarray, np.ndarray]:

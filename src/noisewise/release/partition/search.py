@@ -2,7 +2,7 @@
 
 ``centred``: candidates are intervals c ± r, r = scale · 2^t, t = -16 … 16, and c = k r, |k| ≤ 32. A
 candidate's score is the number of partition quantiles inside, times 64 - (t + 16), less a public
-penalty of 2 nats per |t|: narrow intervals are worth more, those far from the public scale less.
+penalty (2 nats per level below the public scale, 2.5 above): narrow intervals are worth more.
 One more candidate, "no interval", scores as one that held a fifth of the quantiles. OpenDP's
 report-noisy-max picks; a score moves by at most 64.
 
@@ -27,7 +27,7 @@ STEPS = 32
 WORTH = 64
 """Weight of the narrowest intervals; it is the sensitivity of a score."""
 
-NATS_PER_LEVEL = 2.0
+NATS_BELOW, NATS_ABOVE = 2.0, 2.5
 NOTHING = 5
 """ "No interval" is worth what a fifth of the quantiles would be."""
 
@@ -47,7 +47,8 @@ def candidates(scale: float) -> Candidates:
     levels, steps = np.arange(-LEVELS, LEVELS + 1), np.arange(-STEPS, STEPS + 1)
     t, k = np.repeat(levels, len(steps)), np.tile(steps, len(levels))
     radius = scale * 2.0**t
-    return Candidates(k * radius, radius, WORTH - (t + LEVELS), NATS_PER_LEVEL * np.abs(t))
+    nats = np.where(t < 0, -NATS_BELOW * t, NATS_ABOVE * t)
+    return Candidates(k * radius, radius, WORTH - (t + LEVELS), nats)
 
 
 def counts(quantiles: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -83,7 +83,10 @@ class IbisSource:
     def stream(
         self, plan: SumPlan, progress: Progress | None = None
     ) -> Iterator[dict[str, np.ndarray]]:
-        """The columns leave the engine, batch by batch: random partitions are formed here."""
+        """The columns leave the engine, batch by batch: random partitions are formed here.
+
+        Spark and Polars hand over the columns asked for as a whole; the other engines stream.
+        """
         from noisewise.release.sources.pushdown import numbers
 
         self.check(tuple(plan.numeric), ())
@@ -153,9 +156,13 @@ def _collected(query: Any) -> pa.Table:
 
 
 def _batches(query: Any) -> Iterator[pa.RecordBatch]:
-    """The same for an answer as long as the table. Spark has no way to send it piece by piece."""
-    if query.get_backend().name == "pyspark":
+    """The same for an answer as long as the table. Spark cannot send one piece by piece."""
+    backend = query.get_backend()
+    if backend.name == "pyspark":
         return iter(_collected(query).to_batches(max_chunksize=BATCH_ROWS))
+    if backend.name == "duckdb":  # Ibis calls what DuckDB has deprecated
+        backend._run_pre_execute_hooks(query)
+        return iter(backend.raw_sql(backend.compile(query)).to_arrow_reader(BATCH_ROWS))
     return iter(query.to_pyarrow_batches(chunk_size=BATCH_ROWS))
 
 

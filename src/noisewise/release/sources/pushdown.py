@@ -32,8 +32,8 @@ class Prepared:
     """The plan's columns, ready to be summed, and the names they go by.
 
     Besides them there are ``complete``, and where the plan has groups ``grouped`` (has a usable
-    key) and ``group`` (that key, or some level where there is none: never NULL, because NULLs turn
-    integers into floats on their way back from Spark).
+    key) and ``group`` (that key, or some level where there is none: never NULL, which on its way
+    back would make floats of whole numbers).
     """
 
     plan: SumPlan
