@@ -41,7 +41,7 @@ def exact(path: Path) -> None:
     from noisewise import release
 
     release.linear_regression(
-        path, x=NAMES[:-1], y=NAMES[-1], bounds={n: (0, 100) for n in NAMES}, epsilon=1.0
+        path, x=NAMES[:-1], y=NAMES[-1], bounds=dict.fromkeys(NAMES, (0, 100)), epsilon=1.0
     )
 
 
@@ -71,7 +71,7 @@ def duckdb(path: Path) -> None:
 
     table = ibis.duckdb.connect().read_parquet(str(path))
     release.linear_regression(
-        table, x=NAMES[:-1], y=NAMES[-1], bounds={n: (0, 100) for n in NAMES}, epsilon=1.0
+        table, x=NAMES[:-1], y=NAMES[-1], bounds=dict.fromkeys(NAMES, (0, 100)), epsilon=1.0
     )
 
 

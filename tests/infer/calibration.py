@@ -1,8 +1,8 @@
 """Simulated releases with known truth, and how well a posterior covers it.
 
-The paper's synthetic set-up (section 4.2): (θ, σ²) ~ NIG(0, .5/19 I, 20, .5), covariates normal with
-(μ, τ²) ~ NIW(0, 1, I, 50); as there, noise is added to unclamped statistics. Noise comes from NumPy:
-this is a simulation. The scale is the tight replace-one sensitivity (errata E1) over ε.
+The paper's synthetic set-up (section 4.2): (θ, σ²) ~ NIG(0, .5/19 I, 20, .5), covariates normal
+with (μ, τ²) ~ NIW(0, 1, I, 50); as there, noise is added to unclamped statistics. Noise comes from
+NumPy: this is a simulation. The scale is the tight replace-one sensitivity (errata E1) over ε.
 
 ``python -m tests.infer.calibration`` prints every cell; all trials of a cell are one batch.
 """

@@ -37,7 +37,7 @@ Errors = dict[str, np.ndarray]
 
 def probability_errors(partitions: int) -> tuple[np.ndarray, Errors]:
     """Full-data probabilities, and release minus full, shape (data sets, draws, cutoffs)."""
-    rng = np.random.default_rng(20240611)
+    rng = np.random.default_rng(987)
     full, errors = [], {}
     for _ in range(DATA_SETS):
         columns = table(rng, ROWS, 1.0)
@@ -119,7 +119,7 @@ def _quantile(columns: list[np.ndarray], p: float, centred: bool, coverage: floa
 @pytest.mark.evidence
 def test_quantiles_on_the_set_up_of_the_thesis() -> None:
     """The thesis' version at the best of five shares for it; RMSE is ruled by rare wide bounds."""
-    rng = np.random.default_rng(41)
+    rng = np.random.default_rng(654)
     shares = (0.3, 0.4, 0.5, 0.7, 0.9)
     names = ["centred", *(f"symmetric, share {s}" for s in shares)]
     errors: dict[str, list[float]] = {name: [] for name in names}

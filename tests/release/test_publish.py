@@ -274,7 +274,7 @@ def test_exponential_families_without_noise(neighbours: str) -> None:
                 epsilon=NOISELESS,
                 neighbours=neighbours,
                 **more,
-            )  # type: ignore[arg-type]  # fmt: skip
+            )
         )
 
     assert total("coin", "bernoulli")["coin"] == frame["coin"].sum()

@@ -13,7 +13,6 @@ from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics import Exponents
 from noisewise.release.lattice import Coded, Feature, Scaled
 
-
 MAX_PRODUCT = 2**30
 
 

@@ -149,7 +149,7 @@ def _finish(
     q: int,
     noisy_n: bool,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(θ, σ²) | s for every position (draw, group, chain, dim), in user's units, with R-hat, ESS."""
+    """(θ, σ²) | s at every position (draw, group, chain, dim), in user's units, with R-hat, ESS."""
     keys = jax.random.split(key, positions.shape[:3])
 
     def one(key: jax.Array, v: jax.Array, g: Group) -> jax.Array:

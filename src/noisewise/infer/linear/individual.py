@@ -31,7 +31,7 @@ from noisewise.numerics.triangular import cholesky, solve_upper
 Report = Callable[[int, int], None]
 
 LARGEST = 5000
-WARM_UP = 1000
+WARM_UP = 500
 ACCEPTANCE = 0.9
 
 
