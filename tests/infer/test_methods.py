@@ -54,18 +54,22 @@ def with_values(given: Release, values: list[np.ndarray]) -> Release:
 
 
 @cache
-def posterior(method: str, seed: int = 0) -> Posterior:
-    draws = 500 if method == "mcmc-individual" else DRAWS
-    return nw.infer(published(method), method, seed=seed, draws=draws)
+def posterior(method: str) -> Posterior:
+    return nw.infer(published(method), method, draws=kept(method))
+
+
+def kept(method: str) -> int:
+    """Sampling records takes its time."""
+    return 250 if method == "mcmc-individual" else DRAWS
 
 
 @pytest.mark.parametrize("method", EVERY)
 def test_shapes_names_and_diagnostics(method: str) -> None:
     post = posterior(method)
-    lead, draws = ((), 500) if method == "mcmc-individual" else ((GROUPS,), DRAWS)
+    lead = () if method == "mcmc-individual" else (GROUPS,)
     assert (post.method, post.x, post.y, tuple(post.draws)) == (method, ("dose",), "effect", NAMES)
     for name in NAMES:
-        assert post.draws[name].shape == (*lead, CHAINS, draws)
+        assert post.draws[name].shape == (*lead, CHAINS, kept(method))
         assert post.rhat[name].shape == post.ess[name].shape == lead
         assert np.isfinite(post.draws[name]).all()
     assert (post.draws["sigma2"] > 0).all()
@@ -92,12 +96,10 @@ def test_exact_and_mcmc_individual_agree() -> None:
 @pytest.mark.parametrize(
     "method", [*BATCHED, pytest.param("mcmc-individual", marks=pytest.mark.evidence)]
 )
-def test_the_same_seed_gives_the_same_draws_and_another_others(method: str) -> None:
-    draws = 500 if method == "mcmc-individual" else DRAWS
-    again = nw.infer(published(method), method, seed=0, draws=draws)
+def test_the_same_seed_gives_the_same_draws(method: str) -> None:
+    again = nw.infer(published(method), method, seed=0, draws=kept(method))
     for name in NAMES:
         np.testing.assert_array_equal(again.draws[name], posterior(method).draws[name])
-    assert (posterior(method, 1).draws["dose"] != again.draws["dose"]).any()
 
 
 @pytest.mark.parametrize("method", BATCHED)
@@ -106,6 +108,7 @@ def test_a_groups_posterior_does_not_depend_on_its_neighbours_in_the_batch(metho
     given = published(method)
     reverse = with_values(given, [b.values[:, ::-1] for b in given.blocks])
     other = nw.infer(reverse, method, seed=7)
+    assert (other.draws["dose"][::-1] != posterior(method).draws["dose"]).any()
     for group in range(GROUPS):
         one, two = summary(posterior(method), group), summary(other, GROUPS - 1 - group)
         if posterior(method).unconverged or other.unconverged:
@@ -118,7 +121,7 @@ def _doubled(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {k: 2 * v for k, v in found.items() if k.endswith("error")}
 
 
-@pytest.mark.parametrize("method", [m for m in EVERY if m.startswith("gibbs")])
+@pytest.mark.parametrize("method", ["gibbs-update", "gibbs-noisy"])
 def test_gibbs_says_what_it_assumes_of_a_secret_n(method: str) -> None:
     post = nw.infer(published(method, secret_n=True), method)
     assert "noisy number of records" in post.details["assumes"]

@@ -101,16 +101,9 @@ class Posterior:
 
     def to_arviz(self) -> Any:
         """As ArviZ's own type (dims chain, draw, group)."""
-        import arviz as az
+        from noisewise.infer.arviz import inference_data
 
-        if self.keys is None:
-            return az.from_dict({"posterior": dict(self.draws)})
-        moved = {name: np.moveaxis(v, 0, -1) for name, v in self.draws.items()}
-        return az.from_dict(
-            {"posterior": moved},
-            coords={"group": list(self.keys)},
-            dims={name: ["group"] for name in moved},
-        )
+        return inference_data(self.draws, self.keys)
 
     def __repr__(self) -> str:
         return f"<Posterior of {self.y} on {', '.join(self.x)} by {self.method}: {self.status}>"

@@ -32,7 +32,7 @@ Report = Callable[[int, int], None]
 
 LARGEST = 5000
 WARM_UP = 500
-ACCEPTANCE = 0.9
+ACCEPTANCE = 0.8
 
 
 def _numpyro() -> tuple[Any, Any]:

@@ -1,0 +1,23 @@
+"""The one file that knows ArviZ: draws as its InferenceData."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def inference_data(draws: Mapping[str, np.ndarray], keys: tuple[str | int, ...] | None) -> Any:
+    """Dims (chain, draw), and group last where there are groups."""
+    with warnings.catch_warnings():
+        # ArviZ announces its next major version at every import; pyproject.toml stays below it.
+        warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
+        import arviz
+    if keys is None:
+        return arviz.from_dict(posterior=dict(draws))
+    moved = {name: np.moveaxis(v, 0, -1) for name, v in draws.items()}
+    return arviz.from_dict(
+        posterior=moved, coords={"group": list(keys)}, dims={name: ["group"] for name in moved}
+    )
