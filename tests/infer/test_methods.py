@@ -34,7 +34,7 @@ def tables(groups: int) -> list[np.ndarray]:
 def published(method: str, *, secret_n: bool = False, mechanism: Mechanism = "laplace") -> Release:
     """Four groups; only the first, without groups, where records are sampled one by one."""
     words: dict[str, Any] = {
-        "scale": 1.0,
+        "scale": 2.0,
         "mechanism": mechanism,
         "monomials": True,
         "secret_n": secret_n,

@@ -14,16 +14,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import opendp.prelude
-from opendp.mod import OpenDPException
+
+# Not opendp.prelude: it loads data-frame and learning libraries for seconds.
+from opendp import combinators, domains, measurements, measures, metrics, typing
+from opendp.mod import OpenDPException, enable_features
 
 from noisewise.artifact import ArgumentError, Mechanism, Noise
 from noisewise.release.sensitivity import Sensitivity
 
-dp: Any = opendp.prelude
-"""OpenDP is only partly typed."""
-
-dp.enable_features("contrib")
+enable_features("contrib")
 
 _HEADROOM = 60
 """Noise beyond this many scales has probability below 1e-26; OpenDP would saturate there."""
@@ -77,16 +76,16 @@ def _fit(
 
 
 def _integers() -> Any:
-    return dp.vector_domain(dp.atom_domain(T=dp.i64))
+    return domains.vector_domain(domains.atom_domain(T=typing.i64))
 
 
 def _laplace(scale: float) -> Any:
     # OpenDP accepts scale 0 and then returns raw data: _fit has refused it.
-    return dp.m.make_laplace(_integers(), dp.l1_distance(T=dp.i64), scale=scale)
+    return measurements.make_laplace(_integers(), metrics.l1_distance(T=typing.i64), scale=scale)
 
 
 def _gaussian(scale: float) -> Any:
-    return dp.m.make_gaussian(_integers(), dp.l2_distance(T=dp.f64), scale=scale)
+    return measurements.make_gaussian(_integers(), metrics.l2_distance(T=typing.f64), scale=scale)
 
 
 def zcdp_budget(epsilon: float, delta: float) -> float:
@@ -95,7 +94,8 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
     def implied(rho: float) -> float:
         measurement = _gaussian(math.sqrt(1 / (2 * rho)))
         try:
-            return float(dp.c.make_zCDP_to_approxDP(measurement).map(1.0).epsilon(delta))
+            converted: Any = combinators.make_zCDP_to_approxDP(measurement)
+            return float(converted.map(1.0).epsilon(delta))
         except OpenDPException:
             # It overflows for large rho. Less than the whole epsilon is then used, never more.
             return math.inf
@@ -115,11 +115,15 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
 
 def select_least(penalties: np.ndarray, change: int, accounting: str, cost: float) -> int:
     """The index of a small penalty, by report-noisy-max on integers that move by ``change``."""
-    measure = dp.max_divergence() if accounting == "pure" else dp.zero_concentrated_divergence()
-    space = _integers(), dp.linf_distance(T=dp.i64)
+    measure = (
+        measures.max_divergence()
+        if accounting == "pure"
+        else measures.zero_concentrated_divergence()
+    )
+    space = _integers(), metrics.linf_distance(T=typing.i64)
     scale = 2 * change / cost if accounting == "pure" else change / math.sqrt(2 * cost)
     for _ in range(_NUDGES):
-        chooser = dp.m.make_noisy_max(*space, measure, scale=scale, negate=True)
+        chooser: Any = measurements.make_noisy_max(*space, measure, scale=scale, negate=True)
         if Fraction(chooser.map(change)) <= Fraction(cost):
             return int(chooser(penalties.tolist()))
         scale *= 1 + 2**-50

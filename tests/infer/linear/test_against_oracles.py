@@ -40,7 +40,7 @@ def test_exact_matches_importance_sampling(n: int, epsilon: float) -> None:
     post = exact.run(given, 0, CHAINS, DRAWS)
     assert post.converged, post.status
     for group in range(2):
-        off, _ = against_importance(given, post, group, 500_000)
+        off, _ = against_importance(given, post, group, 250_000)
         assert np.abs(off).max() < TOLERANCE
 
 
@@ -100,9 +100,9 @@ def test_gibbs_update_is_algorithm_1() -> None:
     given = problem([paper_table(rng, 30) for _ in range(GROUPS)], 0.3)
     post = gibbs_update.run(given, 0, CHAINS, DRAWS)
     slow, share = reference.algorithm_1(
-        given.z[0], 30, 0.3, reference.paper_priors(), iterations=3000, burn_in=200
+        given.z[0], 30, 0.3, reference.paper_priors(), iterations=1500, burn_in=100
     )
-    blocks = slow.reshape(30, 100, 3)
+    blocks = slow.reshape(30, 50, 3)
     means, sds = blocks.mean(axis=1), np.sqrt(((blocks - slow.mean(0)) ** 2).mean(axis=1))
     plain = {
         "mean": slow.mean(0),
