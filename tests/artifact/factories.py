@@ -51,12 +51,12 @@ def noise(mechanism: Mechanism, sensitivity: float, cost: float) -> Noise:
 
 
 def guarantee(
-    mechanism: Mechanism, cost: float, neighbours: Neighbours, within_groups: bool = False
+    mechanism: Mechanism, cost: float, neighbours: Neighbours, within: str | None = None
 ) -> Guarantee:
     """The guarantee whose whole budget is ``cost``: an epsilon, or a rho."""
     if mechanism == "laplace":
-        return Guarantee(cost, neighbours, within_groups=within_groups)
-    return Guarantee(zcdp_epsilon(cost, DELTA), neighbours, DELTA, cost, within_groups)
+        return Guarantee(cost, neighbours, within=within)
+    return Guarantee(zcdp_epsilon(cost, DELTA), neighbours, DELTA, cost, within)
 
 
 def block(statistic: Statistic, noise: Noise, groups: int = 1, seed: int = 0) -> Block:
@@ -78,7 +78,7 @@ def regression(
     gram = Gram(COLUMNS, count=not sizes)
     cost = 0.25
     spent = noise(mechanism, 9.375 * 4**gram.bits, cost)
-    within = groups is not None and bool(sizes)
+    within = groups.column if groups is not None and sizes else None
     return Release(
         family="linear-regression",
         model={"x": COLUMNS[:-1], "y": COLUMNS[-1]},

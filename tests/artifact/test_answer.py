@@ -248,7 +248,7 @@ WRONG: dict[str, tuple[str, Edit, str]] = {
     ),
     "groups": (
         "posterior-quantile",
-        both(put("groups", {"column": "g", "keys": ["a"]}), put("guarantee.within_groups", True)),
+        both(put("groups", {"column": "g", "keys": ["a"]}), put("guarantee.within", "g")),
         "is over the whole table",
     ),
     "a lone column": ("posterior-quantile", put(f"{SPEC}.columns", ["kir"]), "and then the resp"),

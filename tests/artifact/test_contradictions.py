@@ -154,17 +154,17 @@ CONTRADICTIONS: dict[str, tuple[str, Edit, str]] = {
         "regression", put("population.sizes", []), "sizes go with policy 'public'"
     ),
     "within groups without groups": (
-        "regression", put("guarantee.within_groups", True), "go with a within-group guarantee"
+        "regression", put("guarantee.within", "tract"), "go with a guarantee within that group"
     ),
     "public group sizes without the guarantee": (
         "regression-public-sizes",
-        put("guarantee.within_groups", False),
-        "public group sizes go with a within-group guarantee",
+        put("guarantee.within", None),
+        "public group sizes go with a guarantee within that group",
     ),
     "within groups under add-remove": (
         "regression-groups-add-remove",
-        put("guarantee.within_groups", True),
-        "within_groups goes with replace-one neighbours only",
+        put("guarantee.within", "tract"),
+        "within goes with replace-one neighbours only",
     ),
     "a noisy count beside a public n": (
         "regression",

@@ -75,9 +75,9 @@ def test_statement_tells_what_is_promised() -> None:
     assert zcdp.accounting == "zcdp"
     assert "1-zCDP, which implies (8, 1e-06)-differential privacy" in zcdp.statement()
     assert "adding or removing any one person's record" in zcdp.statement()
-    within = Guarantee(0.5, "replace-one", within_groups=True)
-    assert within.relation == "replace-one-within-group"
-    assert "in the same group" in within.statement()
+    within = Guarantee(0.5, "replace-one", within="tract")
+    assert within.relation == "replace-one-within-tract"
+    assert "of the same 'tract'" in within.statement()
 
 
 @pytest.mark.parametrize("cost", [1e-3, 0.1, 1.0, 20.0])

@@ -196,7 +196,7 @@ WRONG = {
     "no budget": put("guarantee.epsilon", 0),
     "delta with pure epsilon": put("guarantee.delta", 1e-6),
     "an unknown relation": put("guarantee.neighbours", "replace-two"),
-    "a number for a flag": put("guarantee.within_groups", 1),
+    "a number for a flag": put("guarantee.within", 1),
     "public policy without sizes": put("population.sizes", []),
     "negative sizes": put("population.sizes", [-1]),
     "noisy policy with sizes": put("population.policy", "noisy"),

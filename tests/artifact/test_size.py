@@ -24,7 +24,7 @@ def national() -> Release:
     return Release(
         family="linear-regression",
         model={"x": ("pir",), "y": "kir"},
-        guarantee=guarantee("laplace", 1.0, "replace-one", within_groups=True),
+        guarantee=guarantee("laplace", 1.0, "replace-one", within="tract"),
         population=Population("public", sizes),
         blocks=(
             Block(

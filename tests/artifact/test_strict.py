@@ -135,7 +135,7 @@ FULL = "regression-with-everything"
 NOISE, GRAM = "blocks.0.noise", "blocks.0.statistic"
 FIELDS = [
     *(f"{name}" for name in content_of(regression()) if name not in ("format", "version")),
-    *(f"guarantee.{n}" for n in ("epsilon", "neighbours", "delta", "rho", "within_groups")),
+    *(f"guarantee.{n}" for n in ("epsilon", "neighbours", "delta", "rho", "within")),
     *(f"population.{n}" for n in ("policy", "sizes", "total")),
     *(f"receipt.{n}" for n in ("ledger", "dataset", "entry")),
     *(f"selections.0.{n}" for n in ("column", "within", "half_candidates", "quantiles", "cost")),
@@ -183,7 +183,7 @@ WRONG_TYPES = {
     "a bool for epsilon": ("guarantee.epsilon", True, "guarantee: epsilon must be a number"),
     "text for epsilon": ("guarantee.epsilon", "1", "epsilon must be a number, not '1'"),
     "a number for a flag": (f"{GRAM}.count", 1, "'count' must be true or false, not 1"),
-    "an integer flag": ("guarantee.within_groups", 0, "'within_groups' must be true or false"),
+    "a number for a group": ("guarantee.within", 0, "guarantee: within must be"),
     "text for a list": (f"{GRAM}.columns", "pir", "'columns' must be a list, not 'pir'"),
     "a list for an object": ("bounds", [], "'bounds' must be a JSON object, not a list of 0"),
     "an object for a block": ("blocks", [[]], "blocks[0]: must be a JSON object"),

@@ -64,7 +64,10 @@ def exact_release(
         family="linear-regression",
         model={"x": ("a", "b"), "y": "c"},
         guarantee=guarantee(
-            mechanism, 1.0, "add-remove" if count else "replace-one", grouped and not count
+            mechanism,
+            1.0,
+            "add-remove" if count else "replace-one",
+            "g" if grouped and not count else None,
         ),
         population=Population("noisy" if count else "public", sizes),
         blocks=(Block(gram, noise(mechanism, 9.375 * F**2, 1.0), np.array(values).T.copy()),),
@@ -155,7 +158,7 @@ def test_user_noise_against_simulation() -> None:
         release,
         blocks=(Block(block.statistic, block.noise, block.values + draws),),
         groups=groups,
-        guarantee=dataclasses.replace(release.guarantee, within_groups=True),
+        guarantee=dataclasses.replace(release.guarantee, within="g"),
         population=Population("public", (40,) * 20_000),
     )
     table = many.table("user")

@@ -124,7 +124,7 @@ def release(
             100.0 if mechanism == "laplace" else 500.0,
             "add-remove" if secret_n else "replace-one",
             *(() if mechanism == "laplace" else (1e-6, 10.0)),
-            within_groups=grouped and not secret_n,
+            within="place" if grouped and not secret_n else None,
         ),
         population=Population("noisy" if secret_n else "public", sizes),
         blocks=tuple(blocks),

@@ -164,10 +164,10 @@ def test_a_long_or_odd_description_does_not_stop_a_spend() -> None:
 
 def test_cost_of_a_guarantee() -> None:
     pure = Guarantee(epsilon=0.5, neighbours="add-remove")
-    within = Guarantee(epsilon=0.5, neighbours="replace-one", within_groups=True)
+    within = Guarantee(epsilon=0.5, neighbours="replace-one", within="tract")
     zcdp = Guarantee(epsilon=5.0, neighbours="replace-one", delta=1e-6, rho=0.3)
     assert cost_of(pure) == Cost("pure", 0.5, "add-remove")
-    assert cost_of(within).neighbours == "replace-one-within-group"
+    assert cost_of(within).neighbours == "replace-one-within-tract"
     assert cost_of(zcdp) == Cost("zcdp", 0.3, "replace-one")
 
 

@@ -18,7 +18,7 @@ from noisewise.release.quantiles import penalties, penalty_change
 def agreed(neighbours: str):  # type: ignore[no-untyped-def]
     return terms(
         epsilon=1.0, mechanism="laplace", delta=None, neighbours=neighbours, sizes=None,
-        grouped=False,
+        group=None,
     )  # fmt: skip
 
 

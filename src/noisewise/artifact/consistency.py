@@ -147,8 +147,11 @@ def _check_population(release: Release) -> None:
         raise ReleaseError(f"population: {len(population.sizes)} sizes for {groups} groups")
     if public and guarantee.neighbours == "add-remove":
         raise ReleaseError("population: under add-remove neighbours n is secret, hence noisy")
-    if (release.groups is not None and public) != guarantee.within_groups:
-        raise ReleaseError("population: public group sizes go with a within-group guarantee")
+    column = release.groups.column if release.groups is not None and public else None
+    if guarantee.within != column:
+        raise ReleaseError(
+            "population: public group sizes go with a guarantee within that group column"
+        )
     if not public and release.groups is None and guarantee.neighbours == "replace-one":
         raise ReleaseError("population: under replace-one neighbours n is public")
     if population.total is not None and guarantee.neighbours == "add-remove":

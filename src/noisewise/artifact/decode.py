@@ -130,7 +130,7 @@ def _guarantee(value: Any) -> Guarantee:
         neighbours=f.take("neighbours"),
         delta=f.take("delta"),
         rho=f.take("rho"),
-        within_groups=f.flag("within_groups"),
+        within=f.take("within"),
     )
     f.done()
     return made

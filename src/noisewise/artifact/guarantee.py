@@ -20,14 +20,16 @@ MECHANISMS = ("laplace", "gaussian")
 class Guarantee:
     """The privacy guarantee of a whole release, all its parts composed.
 
-    Pure ε (``rho`` is None, ``delta`` 0), or ρ-zCDP, stated also as (ε, δ).
+    Pure ε (``rho`` is None, ``delta`` 0), or ρ-zCDP, stated also as (ε, δ). ``within`` names the
+    group column where group sizes are public: neighbours then exchange a record inside its group,
+    a weaker promise that holds for that column only.
     """
 
     epsilon: float
     neighbours: Neighbours
     delta: float = 0.0
     rho: float | None = None
-    within_groups: bool = False
+    within: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check.positive(self.epsilon, "guarantee: epsilon"))
@@ -40,8 +42,10 @@ class Guarantee:
             object.__setattr__(self, "rho", check.positive(self.rho, "guarantee: rho"))
             if not 0 < self.delta < 1:
                 raise ReleaseError("guarantee: delta must be in (0, 1) where rho is given")
-        if self.within_groups and self.neighbours != "replace-one":
-            raise ReleaseError("guarantee: within_groups goes with replace-one neighbours only")
+        if self.within is not None:
+            check.text(self.within, "guarantee: within")
+            if self.neighbours != "replace-one":
+                raise ReleaseError("guarantee: within goes with replace-one neighbours only")
 
     @property
     def accounting(self) -> Literal["pure", "zcdp"]:
@@ -51,16 +55,16 @@ class Guarantee:
     @property
     def relation(self) -> str:
         """The neighbour relation as one word, for ledgers: unlike relations do not add up."""
-        return self.neighbours + ("-within-group" if self.within_groups else "")
+        return self.neighbours + ("" if self.within is None else f"-within-{self.within}")
 
     def statement(self) -> str:
         """The promise in words."""
         change = {
             "replace-one": "replacing any one person's record by any other",
             "add-remove": "adding or removing any one person's record",
-            "replace-one-within-group": "replacing any one person's record by any other in the "
-            "same group (group sizes are public)",
-        }[self.relation]
+        }[self.neighbours]
+        if self.within is not None:
+            change += f" of the same {self.within!r} (whose group sizes are public)"
         if self.rho is None:
             return (
                 f"{self.epsilon:g}-differential privacy: {change} changes the probability of any "

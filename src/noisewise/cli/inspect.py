@@ -141,4 +141,9 @@ def _table(release: Release, block: Block) -> Table:
 def _unit(block: Block) -> str:
     if block.statistic.kind in ("gram", "monomials"):
         return "sums of columns mapped to [-1, 1]"
-    return "sums in the column's own units" if block.statistic.kind == "power-sums" else "counts"
+    units = {
+        "power-sums": "sums in the column's own units",
+        "probability-sums": "means over the partitions",
+        "quantile-sum": "mean over the partitions",
+    }
+    return units.get(block.statistic.kind, "counts")

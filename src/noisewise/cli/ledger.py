@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from noisewise.artifact import ArgumentError, Receipt, Release
+from noisewise.artifact import ArgumentError, Receipt, Release, ReleaseError
 from noisewise.release.ledger import (
     Account,
     Cost,
@@ -27,7 +27,7 @@ app = typer.Typer(
     name="ledger", help="Privacy budgets: what may be spent, and what was.", no_args_is_help=True
 )
 
-RELATIONS = ("replace-one", "add-remove", "replace-one-within-group")
+RELATIONS = ("replace-one", "add-remove", "replace-one-within-COLUMN")
 
 Where = Annotated[
     str,
@@ -79,7 +79,8 @@ def set_budget(
 ) -> None:
     """Set or change a budget; the ledger is created if it is not there."""
     asked_budget(epsilon, rho)  # a mistake here must not leave an empty ledger behind
-    if neighbours not in (None, *RELATIONS):
+    within = neighbours is not None and neighbours.startswith("replace-one-within-")
+    if neighbours not in (None, *RELATIONS[:2]) and not within:
         raise ArgumentError(f"neighbours={neighbours!r}: expected one of {', '.join(RELATIONS)}")
     with open_ledger(ledger, create=True) as book:
         account = book.set_budget(dataset, epsilon=epsilon, rho=rho, neighbours=neighbours)
@@ -118,7 +119,11 @@ def _receipts(paths: list[Path]) -> tuple[Paid, list[Finding]]:
     findings: list[Finding] = []
     seen: set[Release] = set()
     for path in paths:
-        release = Release.load(path)
+        try:
+            release = Release.load(path)
+        except ReleaseError as error:
+            findings.append(Finding(None, f"{path}: {error}"))
+            continue
         if release in seen:  # a copy of a file is not a second release
             continue
         seen.add(release)

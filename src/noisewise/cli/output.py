@@ -18,11 +18,26 @@ def writable(out: Path) -> None:
     # A device or a pipe would be replaced by an ordinary file.
     if (out.exists() and not out.is_file()) or not os.access(out.parent, os.W_OK):
         raise ArgumentError(f"--out: {str(out)!r} cannot be written")
+    if out.exists() and not _is_release(out):
+        raise ArgumentError(
+            f"--out: {str(out)!r} exists and is not a release; it will not be overwritten"
+        )
+
+
+def _is_release(path: Path) -> bool:
+    try:
+        Release.load(path)
+    except ReleaseError:
+        return False
+    return True
 
 
 def finish(release: Release, out: Path, as_json: bool) -> None:
     """Save it, and say what was promised."""
     try:
+        if out.exists():
+            # An earlier release was paid for as well: keep it.
+            os.replace(out, f"{out}~")
         release.save(out)
     except ReleaseError:
         # The budget is spent: what it bought must not be lost to a full disk.

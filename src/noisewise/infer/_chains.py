@@ -93,7 +93,8 @@ def start(position: jax.Array, spread: jax.Array) -> State:
     """Chains at their starting points (group, chain, dim), with spreads (group, dim)."""
     groups, _, size = position.shape
     zero = jnp.zeros(groups)
-    step = jnp.full(groups, jnp.log(0.5))
+    # A strong type, as adaptation returns it: otherwise the second block compiles again.
+    step = jnp.full(groups, jnp.log(0.5), jnp.float64)
     return State(
         position=position,
         basis=jax.vmap(jnp.diag)(spread),

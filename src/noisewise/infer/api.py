@@ -61,6 +61,8 @@ def infer(
         draws: draws kept per chain.
         progress: called with steps done and steps in all.
     """
+    if not isinstance(release, Release):
+        raise ArgumentError("release: must be a Release; read a file with nw.Release.load(path)")
     if release.family not in METHODS:
         raise ArgumentError(
             f"release: there is no inference for family {release.family!r} yet; "

@@ -93,11 +93,17 @@ class Posterior:
 
     def predict(self, new_x: Mapping[str, float], *, seed: int = 0) -> Prediction:
         """The posterior predictive of y at given covariates, in the user's units."""
-        if set(new_x) != set(self.x):
+        if not isinstance(new_x, Mapping) or set(new_x) != set(self.x):
             raise ArgumentError(
                 f"new_x: must give a value to each of {', '.join(self.x)}, and to nothing else"
             )
-        return predict(self.draws, {c: float(new_x[c]) for c in self.x}, seed)
+        at = {}
+        for column in self.x:
+            value = new_x[column]
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise ArgumentError(f"new_x[{column!r}]: must be one number, not {value!r}")
+            at[column] = float(value)
+        return predict(self.draws, at, seed)
 
     def to_arviz(self) -> Any:
         """As ArviZ's own type (dims chain, draw, group)."""

@@ -32,14 +32,14 @@ class Terms:
 
     guarantee: Guarantee
     mechanism: Mechanism
-    grouped: bool
+    group: str | None
 
     @property
     def relation(self) -> Relation:
         """The relation that sensitivities are computed for."""
         if self.guarantee.neighbours == "add-remove":
             return "add-remove"
-        return "move" if self.grouped and not self.guarantee.within_groups else "replace-one"
+        return "move" if self.group and self.guarantee.within is None else "replace-one"
 
     @property
     def count(self) -> bool:
@@ -59,7 +59,7 @@ def terms(
     delta: object,
     neighbours: object,
     sizes: object,
-    grouped: bool,
+    group: str | None,
 ) -> Terms:
     """Check the owner's words about privacy, and turn (ε, δ) into ρ where noise is Gaussian."""
     epsilon_ = positive(epsilon, "epsilon")
@@ -70,11 +70,11 @@ def terms(
         raise ArgumentError(
             f"neighbours: must be 'replace-one' or 'add-remove', not {shown(neighbours)}"
         )
-    within = _within(sizes, grouped, neighbours_)
+    within = _within(sizes, group, neighbours_)
     if mechanism == "laplace":
         if delta is not None:
             raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
-        return Terms(Guarantee(epsilon_, neighbours_, within_groups=within), "laplace", grouped)
+        return Terms(Guarantee(epsilon_, neighbours_, within=within), "laplace", group)
     if mechanism != "gaussian":
         raise ArgumentError(f"mechanism: must be 'laplace' or 'gaussian', not {shown(mechanism)}")
     if delta is None:
@@ -83,19 +83,19 @@ def terms(
     if not 0 < delta_ < 1:
         raise ArgumentError(f"delta: must be between 0 and 1, not {shown(delta)}")
     rho = zcdp_budget(epsilon_, delta_)
-    return Terms(Guarantee(epsilon_, neighbours_, delta_, rho, within), "gaussian", grouped)
+    return Terms(Guarantee(epsilon_, neighbours_, delta_, rho, within), "gaussian", group)
 
 
-def _within(sizes: object, grouped: bool, neighbours: Neighbours) -> bool:
+def _within(sizes: object, group: str | None, neighbours: Neighbours) -> str | None:
     if sizes is None:
-        return False
+        return None
     if sizes != "public":
         raise ArgumentError(f"sizes: must be 'public' or None, not {shown(sizes)}")
-    if not grouped:
+    if group is None:
         raise ArgumentError("sizes: goes with groups; without them n is public under replace-one")
     if neighbours != "replace-one":
         raise ArgumentError("sizes: public sizes contradict add-remove neighbours, which hide n")
-    return True
+    return group
 
 
 def shares(

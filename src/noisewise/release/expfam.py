@@ -55,6 +55,8 @@ SHAPES = {
 }
 FAMILIES = (*SHAPES, "categorical")
 
+BITS = 15
+FEWEST_STEPS = 16
 MAX_WHOLE = 2**30
 """Whole numbers below this size fit 2**32 records into 64-bit sums."""
 
@@ -120,7 +122,7 @@ def exponential_family(
         delta=delta,
         neighbours=neighbours,
         sizes=sizes,
-        grouped=keyed is not None,
+        group=None if keyed is None else keyed.column,
     )
     shared: dict[str, Any] = {
         "family": "exponential-family",
@@ -184,7 +186,25 @@ def _interval(
             raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
         return Bounds(0, model.get("trials", 1))
     limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
-    return _on_whole_numbers(limits, family) if SHAPES[family].whole else limits
+    if SHAPES[family].whole:
+        return _on_whole_numbers(limits, family)
+    return limits if SHAPES[family].centred else _on_fine_lattice(limits, family)
+
+
+def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
+    """An interval far from zero must still span lattice steps, which zero's distance widens."""
+    widest = arguments.widest(limits)
+    step = _power_of_two(max(abs(widest.lower), abs(widest.upper))) * 2.0**-BITS
+    steps = (widest.upper - widest.lower) / step
+    if steps < FEWEST_STEPS:
+        raise ArgumentError(
+            f"bounds: family={family!r} is anchored at zero; so far from it, the interval "
+            f"{shown((widest.lower, widest.upper))} is too narrow to be resolved"
+        )
+    if isinstance(limits, PrivateBounds):
+        fewer = min(limits.candidates, 2 * int(steps / 4) + 1)
+        return dataclasses.replace(limits, candidates=fewer)
+    return limits
 
 
 def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
@@ -219,7 +239,7 @@ def _power_sums(
         count=agreed.count,
         origin=origin,
         scale=1.0 if shape.whole else _power_of_two(reach),
-        bits=0 if shape.whole else 15,
+        bits=0 if shape.whole else BITS,
     )
 
 

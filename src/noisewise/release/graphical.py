@@ -60,7 +60,7 @@ def graphical_model(
             delta=delta,
             neighbours=neighbours,
             sizes=sizes,
-            grouped=keyed is not None,
+            group=None if keyed is None else keyed.column,
         ),
         coded=tables.columns,
         groups=keyed,

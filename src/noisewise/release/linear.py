@@ -81,7 +81,7 @@ def linear_regression(
         delta=delta,
         neighbours=neighbours,
         sizes=sizes,
-        grouped=keyed is not None,
+        group=None if keyed is None else keyed.column,
     )
 
     def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:

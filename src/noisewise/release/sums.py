@@ -1,10 +1,10 @@
 """Exact integer sums of Arrow batches, at the speed of floating point.
 
-Lattice values are whole numbers of at most 2**15, kept in float64. A product of two is at most
-2**30 and a block has at most 2**20 rows, so every partial sum a BLAS kernel can form, in whatever
-order, stays below 2**53: the matrix product is exact. Blocks are then added up in 64-bit integers
-(2**32 rows of 2**30). A product of three or four factors is split into two halves, so that fourth
-moments come out of the same kernel.
+Lattice values are whole numbers kept in float64. A product that is asked for is at most 2**30
+(``plan.py`` checks) and a block has at most 2**20 rows, so every partial sum a BLAS kernel can
+form, in whatever order, stays below 2**53: the matrix product is exact. Blocks are then added up in
+64-bit integers (2**32 rows of 2**30). A product of three or four factors is split into two halves,
+so that fourth moments come out of the same kernel.
 """
 
 from __future__ import annotations
@@ -139,19 +139,15 @@ class _Products(_Part):
         place = {half: row for row, half in enumerate(self._halves)}
         self._left = np.array([place[a] for a, _ in pairs])
         self._right = np.array([place[b] for _, b in pairs])
-        self._gram = np.zeros((len(self._halves),) * 2, np.int64)
 
     def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
         for window, block in self._blocks(numeric, rows):
             if group is None:
-                self._gram += (block @ block.T).astype(np.int64)
+                # Only what was asked for: other entries need not be exact, or fit at all.
+                sums = (block @ block.T)[self._left, self._right]
+                self._sums[:, 0] += sums.astype(np.int64)
             else:
                 self._add_grouped(block, group[window])
-
-    def result(self) -> np.ndarray:
-        if self._groups == 1 and self._gram.any():
-            return np.asarray(self._sums + self._gram[self._left, self._right][:, None])
-        return self._sums
 
     def _add_grouped(self, block: np.ndarray, group: np.ndarray) -> None:
         for row, (a, b) in enumerate(zip(self._left, self._right, strict=True)):

@@ -158,6 +158,8 @@ def _columns(
 def _priors(
     given: Mapping[str, object] | None, units: Units, d: int
 ) -> tuple[NormalInverseGamma, NormalInverseWishart | CovariateMoments]:
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentError("prior: must be {'response': …, 'covariates': …}, either or both")
     given = dict(given or {})
     inner = given.pop("response", None) or default_response(units)
     outer = given.pop("covariates", None) or default_covariates(units)

@@ -85,7 +85,7 @@ def ask(
         )
     agreed = terms(
         epsilon=epsilon, mechanism="laplace", delta=None, neighbours=neighbours, sizes=None,
-        grouped=False,
+        group=None,
     )  # fmt: skip
     columns = (*covariates, response)
     return Ask(

@@ -90,6 +90,8 @@ def _refuse_table(table: Read, order: Order, ask: Ask) -> None:
     if table.rows < ask.least_rows:
         most = table.rows * ask.partitions // ask.least_rows
         remedy = f"use partitions={most} or fewer" if most else "there are too few records"
+        if ask.terms.guarantee.neighbours == "add-remove":
+            remedy = "use fewer partitions"  # how many would fit tells the secret n
         raise DataError(
             f"partitions: {ask.partitions} are more than the table's rows allow. With "
             f"{len(ask.x) + 1} coefficients, partitions need "
