@@ -102,12 +102,13 @@ def run(folder: Path) -> list[str]:
     for work in (exact, inexact):
         work(small)
     # Alternate, so that a slow minute of the machine hits both.
-    pairs = [(seconds(exact, path), seconds(inexact, path)) for _ in range(5)]
+    pairs = [(seconds(exact, path), seconds(inexact, path)) for _ in range(9)]
     ours, theirs = (float(np.median(side)) for side in zip(*pairs, strict=True))
     engine = seconds(duckdb, path)
     return [
         f"exact release of {ROWS:,} × {COLUMNS}: {ours:.2f} s; float XᵀX: {theirs:.2f} s; "
-        f"ratio {np.median([a / b for a, b in pairs]):.2f} (asked: at most 1.5)",
+        f"ratio of the medians {ours / theirs:.2f}, of the fastest "
+        f"{min(a for a, _ in pairs) / min(b for _, b in pairs):.2f} (asked: at most 1.5)",
         f"DuckDB through Ibis: {engine:.2f} s; ours is {engine / ours:.1f} × faster (asked: 3)",
         f"peak memory: {peak_mib(small):.0f} MiB at {ROWS // 10:,} rows, "
         f"{peak_mib(path):.0f} MiB at {ROWS:,} (asked: below 1024, not growing)",

@@ -65,9 +65,10 @@ class Accumulator:
         keep: np.ndarray | None = None
         numeric = dict(numeric)
         for column, x in numeric.items():
-            absent = np.isnan(x)
-            if not absent.any():
+            # The minimum is NaN exactly where some value is: the quickest look at all of them.
+            if not x.size or not np.isnan(np.min(x)):
                 continue
+            absent = np.isnan(x)
             fill = fills[column]
             if fill is not None:
                 numeric[column] = np.where(absent, fill, x)
