@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.artifact.factories import FACTORIES, content_of, redigested
 
 from noisewise.artifact import Release, ReleaseError
+from tests.artifact.factories import FACTORIES, content_of, redigested
 
 Edit = Callable[[dict[str, Any]], None]
 

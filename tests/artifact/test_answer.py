@@ -8,9 +8,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tests.artifact.factories import FACTORIES, content_of, partitioned, redigested, regression
-from tests.artifact.refusals import Edit, both, drop, put, refused
-from tests.reference.partition_reference import discrete_laplace, pava
 
 from noisewise.artifact import (
     AbsentError,
@@ -27,6 +24,9 @@ from noisewise.artifact.answer import (
     nearest_monotone,
     noise_quantile,
 )
+from tests.artifact.factories import FACTORIES, content_of, partitioned, redigested, regression
+from tests.artifact.refusals import Edit, both, drop, put, refused
+from tests.reference.partition_reference import discrete_laplace, pava
 
 QUIET = Noise("laplace", 1e-3, 1e-3, 1.0)
 

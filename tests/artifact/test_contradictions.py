@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.artifact.factories import FACTORIES, content_of, noise, redigested
-from tests.artifact.refusals import Edit, both, check_case, drop, put, refused
 
 from noisewise.artifact import Block, ReleaseError, Tables
+from tests.artifact.factories import FACTORIES, content_of, noise, redigested
+from tests.artifact.refusals import Edit, both, check_case, drop, put, refused
 
 FULL = "regression-with-everything"
 NOISE, GRAM = "blocks.0.noise", "blocks.0.statistic"

@@ -18,11 +18,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.artifact import mutants
-from tests.artifact.factories import FACTORIES, content_of, redigested
 
 from noisewise.artifact import Release, ReleaseError
 from noisewise.artifact.schema import schema
+from tests.artifact import mutants
+from tests.artifact.factories import FACTORIES, content_of, redigested
 
 PER_RAW = 600
 PER_TREE = 480  # twelve raw kinds and twice seven structural ones: 13,920 files

@@ -13,11 +13,11 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from tests.artifact.factories import FACTORIES, content_of, redigested, regression
-from tests.artifact.refusals import Edit, drop, put
 
 from noisewise.artifact import Block, Release, ReleaseError, codec
 from noisewise.artifact.schema import schema
+from tests.artifact.factories import FACTORIES, content_of, redigested, regression
+from tests.artifact.refusals import Edit, drop, put
 
 each_release = pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES.keys())
 VALIDATOR = jsonschema.Draft202012Validator(schema())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.artifact.factories import guarantee, noise
 
 from noisewise.artifact import Block, Bounds, Gram, Groups, Population, Release, codec
+from tests.artifact.factories import guarantee, noise
 
 TRACTS = 70_000
 

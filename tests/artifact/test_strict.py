@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.artifact.factories import FACTORIES, content_of, redigested, regression
-from tests.artifact.refusals import check_case, drop, put, refused
 
 from noisewise.artifact import Release, ReleaseError, codec
+from tests.artifact.factories import FACTORIES, content_of, redigested, regression
+from tests.artifact.refusals import check_case, drop, put, refused
 
 TEXT = regression().to_json()
 DEEP = 100_000

@@ -8,14 +8,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.artifact.factories import (
-    FACTORIES,
-    TRACTS,
-    guarantee,
-    noise,
-    regression,
-    regression_with_everything,
-)
 
 from noisewise.artifact import (
     ArgumentError,
@@ -31,6 +23,14 @@ from noisewise.artifact import (
     ReleaseError,
 )
 from noisewise.artifact.views import noise_sd
+from tests.artifact.factories import (
+    FACTORIES,
+    TRACTS,
+    guarantee,
+    noise,
+    regression,
+    regression_with_everything,
+)
 
 ODD = {"a": Bounds(-3.7, 11.2), "b": Bounds(1e4, 1e4 + 7), "c": Bounds(-0.003, -0.001)}
 F = 2**15

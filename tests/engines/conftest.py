@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.engines import engines
 
 from noisewise.release.plan import Source
 from noisewise.release.sources.arrow import ArrowSource, TableBatches
 from noisewise.release.sources.ibis import IbisSource
+from tests.engines import engines
 
 Load = Callable[[pa.Table], Any]
 

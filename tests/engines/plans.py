@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
-
 from noisewise.artifact import Gram, Monomials
 from noisewise.release.lattice import Coded, Outside, boxed, scaled
 from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
+from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
 
 
 def gram(fill: bool) -> ProductSums:

@@ -14,16 +14,16 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.engines.engines import ENGINES, on_duckdb
-from tests.engines.plans import PLANS, gram
-from tests.engines.table import nasty
-from tests.reference.sums_reference import reference_sums
 
 from noisewise.artifact import ArgumentError, Bounds, DataError, SourceError
 from noisewise.release.lattice import Coded, boxed
 from noisewise.release.plan import CellCounts, ProductSums, SumPlan
 from noisewise.release.sources import ibis as room
 from noisewise.release.sources.ibis import IbisSource, connect
+from tests.engines.engines import ENGINES, on_duckdb
+from tests.engines.plans import PLANS, gram
+from tests.engines.table import nasty
+from tests.reference.sums_reference import reference_sums
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.*127.0.0.1:ResourceWarning")
 

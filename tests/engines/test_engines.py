@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.engines.engines import ENGINES
-from tests.engines.plans import PLANS, cells, gram, histogram
-from tests.engines.table import CITIES, TRACTS, nasty, shuffled
-from tests.reference.sums_reference import reference_sums
 
 from noisewise.artifact import DataError
 from noisewise.release.lattice import Coded, Scaled
 from noisewise.release.plan import CellCounts, ProductSums, SumPlan, Sums
 from noisewise.release.sources import pushdown
 from noisewise.release.sources.arrow import ArrowSource, TableBatches
+from tests.engines.engines import ENGINES
+from tests.engines.plans import PLANS, cells, gram, histogram
+from tests.engines.table import CITIES, TRACTS, nasty, shuffled
+from tests.reference.sums_reference import reference_sums
 
 # Spark's own Python never closes the sockets its answers come through.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.*127.0.0.1:ResourceWarning")

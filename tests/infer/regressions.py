@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from tests.reference import regression_reference as reference
 
 from noisewise.artifact import (
     Block,
@@ -25,6 +24,7 @@ from noisewise.artifact import (
 )
 from noisewise.infer.linear.problem import Problem, Units
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
+from tests.reference import regression_reference as reference
 
 GROUPS, CHAINS, DRAWS = 4, 4, 1000
 """The shape that tests share: compiling takes longer than sampling."""

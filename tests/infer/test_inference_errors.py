@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.artifact.factories import FACTORIES
-from tests.infer.regressions import release, table
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, ReleaseError
 from noisewise.infer import METHODS
 from noisewise.infer.linear.problem import problem
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
+from tests.artifact.factories import FACTORIES
+from tests.infer.regressions import release, table
 
 BOUNDS = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
 

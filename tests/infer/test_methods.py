@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.infer.agreement import TOLERANCE, departures, summary
-from tests.infer.regressions import CHAINS, DRAWS, GROUPS, release, table
 
 import noisewise as nw
 from noisewise.artifact import Mechanism, Release
 from noisewise.infer import METHODS, Posterior
+from tests.infer.agreement import TOLERANCE, departures, summary
+from tests.infer.regressions import CHAINS, DRAWS, GROUPS, release, table
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.infer.regressions import CHAINS, GROUPS, release, table
-from tests.reference import regression_reference as reference
 
 import noisewise as nw
 from noisewise.infer.linear.problem import problem
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
+from tests.infer.regressions import CHAINS, GROUPS, release, table
+from tests.reference import regression_reference as reference
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
 

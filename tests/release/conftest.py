@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.release.refusals import MARKS, everything_said
 
 import noisewise as nw
 from noisewise.release.ledger import open_ledger
 from noisewise.release.mechanisms import Calibrated
+from tests.release.refusals import MARKS, everything_said
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.reference.sensitivity_reference import monomial_contribution, power_contribution
-from tests.release.audit import epsilon_lower_bound
 
 from noisewise.artifact import Clamped, Gram, Monomials, PowerSums, Statistic, Tables
 from noisewise.release import mechanisms
 from noisewise.release.mechanisms import Calibrated, calibrate, zcdp_budget
 from noisewise.release.sensitivity import Relation, sensitivity
+from tests.reference.sensitivity_reference import monomial_contribution, power_contribution
+from tests.release.audit import epsilon_lower_bound
 
 OUTPUTS = 200_000
 DELTA = 1e-5

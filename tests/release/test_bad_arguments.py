@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.release.refusals import BOUNDS, NUMBER, SECRET, family, people, regression, tables
 
 import noisewise as nw
 from noisewise.release import PrivateBounds
+from tests.release.refusals import BOUNDS, NUMBER, SECRET, family, people, regression, tables
 
 Refused = Callable[..., str]
 Case = tuple[Callable[..., nw.Release], dict[str, Any], str]

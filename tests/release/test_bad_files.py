@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from tests.release.refusals import GOOD, NUMBER, SECRET, regression, tables
 
 import noisewise as nw
+from tests.release.refusals import GOOD, NUMBER, SECRET, regression, tables
 
 Refused = Callable[..., str]
 

@@ -11,6 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
+import noisewise as nw
 from tests.release.refusals import (
     GOOD,
     NUMBER,
@@ -21,8 +23,6 @@ from tests.release.refusals import (
     regression,
     tables,
 )
-
-import noisewise as nw
 
 Refused = Callable[..., str]
 

@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.release.release_worker import REFUSED
 
 from noisewise import Release
 from noisewise.release.ledger import cost_of, open_ledger
+from tests.release.release_worker import REFUSED
 
 LONGEST = 0.25
 """Seconds until the kill at most: a release takes some tens of milliseconds."""

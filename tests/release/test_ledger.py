@@ -16,11 +16,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.release import ledger_workers as workers
 
 from noisewise.artifact import ArgumentError, BudgetError
 from noisewise.release.ledger import Cost, Ledger, Receipt, open_ledger
 from noisewise.release.ledger.chain import digest_of
+from tests.release import ledger_workers as workers
 
 RACERS = 16
 

@@ -10,14 +10,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.reference.partition_simulation import (
-    probability_answers,
-    quantile_blank,
-    split,
-    statistic,
-    table,
-    whole,
-)
 
 from noisewise.artifact import SearchError
 from noisewise.artifact.answer import Answer
@@ -27,6 +19,14 @@ from noisewise.release.partition.lattice import probability_codes
 from noisewise.release.partition.prior import Zellner
 from noisewise.release.partition.quantile import _Search, draw
 from noisewise.release.sensitivity import sensitivity
+from tests.reference.partition_simulation import (
+    probability_answers,
+    quantile_blank,
+    split,
+    statistic,
+    table,
+    whole,
+)
 
 ROWS, EPSILON = 100_000, 0.25
 CUTOFFS = tuple(2 + k / 2 / np.sqrt(ROWS) for k in range(-7, 8))

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
-from tests.reference import partition_reference as plain
 
 from noisewise.artifact import ArgumentError
 from noisewise.release.partition import assignment
@@ -16,6 +15,7 @@ from noisewise.release.partition.assignment import assign
 from noisewise.release.partition.fit import fit
 from noisewise.release.partition.moments import Accumulator, Moments
 from noisewise.release.partition.prior import Conjugate, Zellner, prior_of
+from tests.reference import partition_reference as plain
 
 NIG = Conjugate(
     np.array([0.5, -1.0, 2.0]),

@@ -12,8 +12,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tests.reference.partition_reference import stopping_distribution
-from tests.release.audit import epsilon_lower_bound
 
 from noisewise.artifact import Noise, ProbabilitySums, QuantileSum, SearchError
 from noisewise.release.mechanisms import calibrate
@@ -23,6 +21,8 @@ from noisewise.release.partition.lattice import probability_codes, quantile_code
 from noisewise.release.partition.moments import Accumulator
 from noisewise.release.partition.prior import Zellner
 from noisewise.release.sensitivity import Sensitivity, sensitivity
+from tests.reference.partition_reference import stopping_distribution
+from tests.release.audit import epsilon_lower_bound
 
 PARTITIONS, ROWS = 4, 24
 WILD = (0.0, 1.0, -1.0, 1e3, -1e3, 1e12, -1e12, 1e200, math.inf, -math.inf, math.nan)

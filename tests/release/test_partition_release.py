@@ -13,13 +13,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.reference import partition_reference as plain
 from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.cli.main import app
 from noisewise.release.ledger import open_ledger
 from noisewise.release.partition import moments
+from tests.reference import partition_reference as plain
 
 ROWS, PARTITIONS = 6000, 30
 REGRESSION: dict[str, Any] = {"x": ["a", "b"], "y": "y", "coefficient": "b"}

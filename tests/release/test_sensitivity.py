@@ -8,16 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import optimize
+
+from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Tables
+from noisewise.release.lattice import boxed
+from noisewise.release.sensitivity import Sensitivity, power_sums_lattice, sensitivity
 from tests.reference.sensitivity_reference import (
     largest_distances,
     lattice_points,
     monomial_contribution,
     power_contribution,
 )
-
-from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Tables
-from noisewise.release.lattice import boxed
-from noisewise.release.sensitivity import Sensitivity, power_sums_lattice, sensitivity
 
 
 def names(k: int) -> tuple[str, ...]:

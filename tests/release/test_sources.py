@@ -17,13 +17,13 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from tests.reference.sums_reference import reference_sums
 
 from noisewise.artifact import Bounds, Gram
 from noisewise.release.lattice import Coded, Outside, boxed, scaled
 from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan, Sums
 from noisewise.release.sources import arrow, open_source, scan
 from noisewise.release.sources.arrow import ArrowSource, TableBatches
+from tests.reference.sums_reference import reference_sums
 
 ROWS = 300
 NUMBERS = ("income", "share", "price", "visits", "smoker")

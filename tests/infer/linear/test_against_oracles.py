@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.infer.agreement import TOLERANCE, departures, summary
-from tests.infer.regressions import CHAINS, DRAWS, GROUPS, paper_table, problem, sensitivity
-from tests.reference import regression_reference as reference
 
 from noisewise.infer.linear import exact, gibbs_update
 from noisewise.infer.linear.problem import Problem
 from noisewise.infer.posterior import Posterior
+from tests.infer.agreement import TOLERANCE, departures, summary
+from tests.infer.regressions import CHAINS, DRAWS, GROUPS, paper_table, problem, sensitivity
+from tests.reference import regression_reference as reference
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.infer.regressions import problem, table
-from tests.reference import regression_reference as reference
 
 from noisewise.infer.linear.collapsed import conjugate, log_prior_predictive
 from noisewise.infer.linear.coordinates import Point, dimension, point, released
+from tests.infer.regressions import problem, table
+from tests.reference import regression_reference as reference
 
 
 def vague(d: int) -> reference.Priors:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.infer.agreement import TOLERANCE, departures, summary
-from tests.infer.regressions import CHAINS, DRAWS, GROUPS, problem, table
 
 from noisewise.artifact import ArgumentError, Mechanism
 from noisewise.infer.linear import exact, individual
 from noisewise.infer.linear.problem import Problem
+from tests.infer.agreement import TOLERANCE, departures, summary
+from tests.infer.regressions import CHAINS, DRAWS, GROUPS, problem, table
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.infer.agreement import TOLERANCE, departures, known, summary
-from tests.infer.regressions import CHAINS, DRAWS, GROUPS, problem, table
-from tests.reference import regression_reference as reference
 
 from noisewise.infer.api import METHODS, Method
 from noisewise.infer.linear.problem import Problem
 from noisewise.priors import CovariateMoments
+from tests.infer.agreement import TOLERANCE, departures, known, summary
+from tests.infer.regressions import CHAINS, DRAWS, GROUPS, problem, table
+from tests.reference import regression_reference as reference
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
 LINEAR = METHODS["linear-regression"]

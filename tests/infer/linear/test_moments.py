@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.reference import regression_reference as reference
 
 from noisewise.infer.linear import moments
 from noisewise.infer.linear.gibbs_prior import normal_inverse_wishart_moments
 from noisewise.priors import CovariateMoments, NormalInverseWishart
+from tests.reference import regression_reference as reference
 
 normal_law = jax.jit(moments.normal_law)
 given_law = jax.jit(moments.given_law)
