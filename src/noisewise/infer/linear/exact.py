@@ -101,7 +101,8 @@ def sample(key: jax.Array, problem: Problem, chains: int, draws: int, rounds: in
     begin, run, finish = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
     number = max(chains, min(PRIOR_DRAWS, PRIOR_TOTAL // groups))
-    starts = prior_statistics(rng, problem.n, problem.box_prior, number, noisy_n=problem.noisy_n)
+    n_noise = problem.noise_scale if problem.noisy_n else None
+    starts = prior_statistics(rng, problem.n, problem.box_prior, number, n_noise=n_noise)
     # Many groups share one prior: then a few draws each, and their common spread, will do.
     spread = np.std(starts, axis=1 if number == PRIOR_DRAWS else (0, 1), keepdims=True)
     spread = jnp.broadcast_to(spread[:, 0], (groups, starts.shape[-1]))

@@ -34,11 +34,18 @@ def prior_parameters(rng: np.random.Generator, prior: Prior, shape: tuple[int, .
 
 
 def prior_statistics(
-    rng: np.random.Generator, n: np.ndarray, prior: Prior, draws: int, *, noisy_n: bool
+    rng: np.random.Generator, n: np.ndarray, prior: Prior, draws: int, *, n_noise: float | None
 ) -> np.ndarray:
-    """Coordinates (group, draw, dim) of statistics drawn from the prior, for n records each."""
+    """Coordinates (group, draw, dim) of statistics drawn from the prior, for n records each.
+
+    Where n is secret, n is what was released and ``n_noise`` its scale: starts then differ in n by
+    as much, or no chain would ever learn how far n may move.
+    """
     d = prior.x_mean.shape[0]
     q, shape = d + 1, (len(n), draws)
+    sizes = np.broadcast_to(n[:, None], shape)
+    if n_noise is not None:
+        sizes = np.maximum(sizes + rng.laplace(0, n_noise, shape), q + 2)
     theta, variance, x_mean, x_factor = prior_parameters(rng, prior, shape)
     # A record is law_mean + law @ white noise, jointly for (x, y).
     law = np.zeros((*shape, q, q))
@@ -47,12 +54,12 @@ def prior_statistics(
     law[..., d, d] = np.sqrt(variance)
     level = np.sum(theta[..., :d] * x_mean, axis=-1) + theta[..., d]
     law_mean = np.concatenate([x_mean, level[..., None]], axis=-1)
-    root_n = np.sqrt(n)[:, None, None]
+    root_n = np.sqrt(sizes)[..., None]
     mean = law_mean + _times(law, rng.standard_normal((*shape, q))) / root_n
     # Where n <= q the scatter has no full rank; a start may have, it only has to be valid.
-    degrees = np.maximum(n - 1, q - 0.5)[:, None]
+    degrees = np.maximum(sizes - 1, q - 0.5)
     factor = law @ _bartlett(rng, degrees, (*shape, q)) / root_n[..., None]
-    return _coordinates(mean, factor, n if noisy_n else None)
+    return _coordinates(mean, factor, None if n_noise is None else sizes)
 
 
 def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -95,5 +102,5 @@ def _coordinates(mean: np.ndarray, factor: np.ndarray, n: np.ndarray | None) -> 
     below = [factor[..., j, :j] / factor[..., j, j, None] for j in range(q)]
     parts = [mean, rho, *below]
     if n is not None:
-        parts.append(np.broadcast_to(np.log(n)[:, None, None], (*mean.shape[:-1], 1)))
+        parts.append(np.log(n)[..., None])
     return np.concatenate(parts, axis=-1)
