@@ -13,15 +13,42 @@ from noisewise.release.sources.arrow import BATCH_ROWS
 
 def scan(dataset: ds.Dataset, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """Some columns, with just enough read-ahead to decode while the sums are formed."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {
+        "columns": columns,
+        "batch_size": BATCH_ROWS,
+        "batch_readahead": 4,
+        "fragment_readahead": 1,
+    }
     if isinstance(getattr(dataset, "format", None), ds.ParquetFileFormat):
         # Pre-buffering keeps a whole file's column chunks: memory would grow with the rows
-        # (measured: 0.6 GiB at 10 million rows, 1.4 GiB at 30; without it 0.25 at both).
+        # (measured: 0.6 GiB at 10 million rows, 1.4 GiB at 30).
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
-    yield from dataset.to_batches(
-        columns=columns,
-        batch_size=BATCH_ROWS,
-        batch_readahead=4,
-        fragment_readahead=1,
-        **options,
-    )
+        parts = _row_groups(dataset)
+        if parts is not None:
+            yield from _one_ahead(parts, {"schema": dataset.schema, **options})
+            return
+    yield from dataset.to_batches(**options)
+
+
+def _row_groups(dataset: ds.Dataset) -> Iterator[Any] | None:
+    """The pieces of a Parquet dataset; none where a filter or projection was laid over it."""
+    try:
+        fragments = dataset.get_fragments()
+    except ValueError:
+        return None
+    return (part for fragment in fragments for part in fragment.split_by_row_group())
+
+
+def _one_ahead(parts: Iterator[Any], options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """Piece after piece, the next being decoded meanwhile.
+
+    A scan over the whole dataset lets its decoders run ever further ahead of the sums (measured:
+    252 MiB at a million rows, 371 at ten, 440 at thirty). A scanner reads no further than its
+    piece, so two of them hold two row groups, however many rows there are.
+    """
+    current: Iterator[pa.RecordBatch] = iter(())
+    for part in parts:
+        following = part.to_batches(**options)
+        yield from current
+        current = following
+    yield from current
