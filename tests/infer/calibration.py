@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from noisewise.infer.linear import exact
-from noisewise.infer.linear.problem import Problem, Units
+from noisewise.infer.linear.problem import Problem, Units, default_covariates
 from noisewise.infer.posterior import Posterior
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
@@ -32,7 +32,8 @@ def paper_covariates(d: int) -> NormalInverseWishart:
 
 
 def vague_covariates(d: int) -> NormalInverseWishart:
-    return NormalInverseWishart(np.zeros(d), 0.1, np.eye(d), d + 3.0)
+    """The default of ``infer``, in the box."""
+    return default_covariates(Units(np.zeros(d + 1), np.ones(d + 1)))
 
 
 def normal(rng: np.random.Generator, trials: int, n: int, d: int) -> np.ndarray:

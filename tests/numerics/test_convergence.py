@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
+import pytest
 from scipy import stats
 
 from noisewise.numerics.convergence import diagnose
@@ -50,7 +53,8 @@ def slow(draws: np.ndarray) -> tuple[float, float]:
     return max(slow_rhat(bulk), slow_rhat(folded)), slow_ess(bulk)
 
 
-def test_diagnostics_of_good_sticky_shifted_and_wider_chains() -> None:
+@pytest.mark.parametrize("judge", [diagnose, jax.jit(diagnose)], ids=["numpy", "jax"])
+def test_diagnostics_of_good_sticky_shifted_and_wider_chains(judge: Any) -> None:
     rng = np.random.default_rng(0)
     white = rng.standard_normal((4, 4, 100))
     cases = white.copy()
@@ -58,7 +62,7 @@ def test_diagnostics_of_good_sticky_shifted_and_wider_chains() -> None:
         cases[1, :, t] = 0.9 * cases[1, :, t - 1] + white[1, :, t]
     cases[2, 0] += 1.5
     cases[3, 0] *= 4
-    rhat, ess = jax.jit(diagnose)(cases)
+    rhat, ess = judge(cases)
     for case, r, e in zip(cases, rhat, ess, strict=True):
         expected_r, expected_e = slow(case)
         np.testing.assert_allclose(r, expected_r, rtol=1e-9)

@@ -1,60 +1,161 @@
-"""Cholesky factors and triangular solves for one small matrix, made to be vmapped.
+"""Small linear algebra on matrices of entries, and LAPACK for larger ones.
 
-Batched LAPACK calls are slow under vmap on a CPU, so up to ``UNROLLED`` rows the loops are written
-out and become plain vector arithmetic over the batch; above that, LAPACK wins and compiles faster.
+Batched LAPACK, batched products, and even slices of small stacked arrays are slow, on a CPU and on
+a GPU. So a small matrix may be a NumPy array of *entries* (dtype object), each a JAX array over the
+batch: sums and products of entries are plain vector arithmetic, which XLA fuses into few loops, and
+their gradients need no padding. Every function here takes entries, or one unbatched JAX matrix,
+and gives back what it was given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 UNROLLED = 6
+"""Up to this many rows the loops are written out; above that LAPACK wins and compiles faster."""
+
 _TINY = 1e-300
 
+Matrix = Any
+"""A JAX array, or a NumPy array of entries."""
 
-def cholesky(matrix: jax.Array) -> jax.Array:
+
+def is_entries(a: Matrix) -> bool:
+    """Whether each element is an array of its own."""
+    return isinstance(a, np.ndarray) and a.dtype == object
+
+
+def entries(array: Any, axes: int) -> np.ndarray:
+    """The leading one or two axes as a NumPy array of entries."""
+    shape = array.shape[:axes]
+    made = np.empty(shape, object)
+    for index in np.ndindex(*shape):
+        made[index] = array[index]
+    return made
+
+
+def stacked(a: np.ndarray) -> jax.Array:
+    """Back to one JAX array, matrix axes first."""
+    flat = jnp.broadcast_arrays(*(jnp.asarray(e) for e in a.ravel()))
+    return jnp.stack(flat).reshape(*a.shape, *flat[0].shape)
+
+
+def each(function: Callable[[Any], Any], a: Matrix) -> Matrix:
+    """A function of one number applied everywhere."""
+    return np.frompyfunc(function, 1, 1)(a) if is_entries(a) else function(a)
+
+
+def scaled(factor: Any, a: Matrix) -> Matrix:
+    """A common multiple."""
+    return each(lambda e: factor * e, a)
+
+
+def joined(*parts: Matrix) -> Matrix:
+    """Along the first axis."""
+    return np.concatenate(parts) if is_entries(parts[0]) else jnp.concatenate(parts)
+
+
+def constant(values: np.ndarray, like: Matrix) -> Matrix:
+    """Numbers as a matrix of the other's kind; zeros stay literal, and cost nothing later."""
+    return values.astype(object) if is_entries(like) else jnp.asarray(values)
+
+
+def _is_zero(e: Any) -> bool:
+    return isinstance(e, float | int) and e == 0
+
+
+def dot(a: Matrix, b: Matrix) -> Any:
+    """Scalar product."""
+    if not is_entries(a):
+        return jnp.sum(a * b)
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if not (_is_zero(x) or _is_zero(y))]
+    return sum((x * y for x, y in pairs[1:]), pairs[0][0] * pairs[0][1]) if pairs else 0.0
+
+
+def times(matrix: Matrix, vector: Matrix) -> Matrix:
+    """``matrix @ vector``."""
+    if not is_entries(matrix):
+        return matrix @ vector
+    return listed([dot(row, vector) for row in matrix])
+
+
+def times_transposed(a: Matrix, b: Matrix) -> Matrix:
+    """``a @ b.T``."""
+    if not is_entries(a):
+        return a @ b.T
+    return listed([[dot(row, other) for other in b] for row in a])
+
+
+def listed(values: list[Any]) -> np.ndarray:
+    """A list, or a list of lists, as entries; NumPy by itself would look into the arrays."""
+    shape = (len(values), len(values[0])) if isinstance(values[0], list) else (len(values),)
+    made = np.empty(shape, object)
+    for index in np.ndindex(*shape):
+        made[index] = values[index[0]][index[1]] if len(index) == 2 else values[index[0]]
+    return made
+
+
+def strictly_lower(values: Matrix, rows: int, columns: int) -> Matrix:
+    """A rows × columns matrix whose entries left of the diagonal are given row by row."""
+    at = np.tril_indices(rows, -1, columns)
+    if not is_entries(values):
+        return jnp.zeros((rows, columns)).at[at].set(values)
+    made = np.zeros((rows, columns)).astype(object)
+    made[at] = values
+    return made
+
+
+def cholesky(matrix: Matrix) -> Matrix:
     """Lower factor of a symmetric positive definite matrix."""
-    size = matrix.shape[-1]
-    if size > UNROLLED:
-        return jnp.asarray(jnp.linalg.cholesky(matrix))
-    rows: list[list[jax.Array]] = []
+    size = len(matrix)
+    if not is_entries(matrix):
+        if size > UNROLLED:
+            return jnp.linalg.cholesky(matrix)
+        return stacked(cholesky(entries(matrix, 2)))
+    factor = np.zeros((size, size)).astype(object)
     for i in range(size):
-        row: list[jax.Array] = []
         for j in range(i):
-            dot = sum((row[k] * rows[j][k] for k in range(j)), jnp.zeros(()))
-            row.append((matrix[i, j] - dot) / rows[j][j])
-        square = matrix[i, i] - sum((r * r for r in row), jnp.zeros(()))
-        row.append(jnp.sqrt(jnp.maximum(square, _TINY)))
-        rows.append(row)
-    zero = jnp.zeros_like(matrix[0, 0])
-    return jnp.stack([jnp.stack(row + [zero] * (size - len(row))) for row in rows])
+            rest = matrix[i, j] - dot(factor[i, :j], factor[j, :j])
+            factor[i, j] = rest / factor[j, j]
+        square = matrix[i, i] - dot(factor[i, :i], factor[i, :i])
+        factor[i, i] = jnp.sqrt(jnp.maximum(square, _TINY))
+    return factor
 
 
-def solve_lower(factor: jax.Array, right: jax.Array) -> jax.Array:
+def solve_lower(factor: Matrix, right: Matrix) -> Matrix:
     """x with ``factor @ x = right`` for a lower-triangular factor and a vector."""
-    size = factor.shape[-1]
-    if size > UNROLLED:
-        return jax.scipy.linalg.solve_triangular(factor, right, lower=True)
-    x: list[jax.Array] = []
+    size = len(factor)
+    if not is_entries(factor):
+        if size > UNROLLED:
+            return jax.scipy.linalg.solve_triangular(factor, right, lower=True)
+        return stacked(solve_lower(entries(factor, 2), entries(right, 1)))
+    x = np.empty(size, object)
     for i in range(size):
-        dot = sum((factor[i, k] * x[k] for k in range(i)), jnp.zeros(()))
-        x.append((right[i] - dot) / factor[i, i])
-    return jnp.stack(x)
+        x[i] = (right[i] - dot(factor[i, :i], x[:i])) / factor[i, i]
+    return x
 
 
-def solve_upper(factor: jax.Array, right: jax.Array) -> jax.Array:
+def solve_upper(factor: Matrix, right: Matrix) -> Matrix:
     """x with ``factor.T @ x = right`` for a lower-triangular factor and a vector."""
-    size = factor.shape[-1]
-    if size > UNROLLED:
-        return jax.scipy.linalg.solve_triangular(factor, right, lower=True, trans=1)
-    x: list[jax.Array] = [jnp.zeros(())] * size
+    size = len(factor)
+    if not is_entries(factor):
+        if size > UNROLLED:
+            return jax.scipy.linalg.solve_triangular(factor, right, lower=True, trans=1)
+        return stacked(solve_upper(entries(factor, 2), entries(right, 1)))
+    x = np.empty(size, object)
     for i in reversed(range(size)):
-        dot = sum((factor[k, i] * x[k] for k in range(i + 1, size)), jnp.zeros(()))
-        x[i] = (right[i] - dot) / factor[i, i]
-    return jnp.stack(x)
+        x[i] = (right[i] - dot(factor[i + 1 :, i], x[i + 1 :])) / factor[i, i]
+    return x
 
 
-def log_determinant(factor: jax.Array) -> jax.Array:
+def log_determinant(factor: Matrix) -> Any:
     """log |L Lᵀ|."""
-    return 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
+    if not is_entries(factor):
+        return 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
+    # One logarithm costs as much as all the rest.
+    return 2 * jnp.log(np.prod(np.diagonal(factor)))

@@ -25,4 +25,5 @@ def inverse_wishart_factor(key: jax.Array, scale: jax.Array, df: jax.Array) -> j
     )
     # scale = P Pᵀ: the inverse of P⁻ᵀ B Bᵀ P⁻¹ is P B⁻ᵀ B⁻¹ Pᵀ.
     root = cholesky(scale) @ inverse.T
-    return cholesky(root @ root.T)
+    made: jax.Array = cholesky(root @ root.T)
+    return made

@@ -16,7 +16,9 @@ def test_starts_are_spread_in_every_coordinate(n_noise: float | None) -> None:
     prior = problem([table(np.random.default_rng(0), 9)], 1.0).box_prior
     n = np.array([5.0, 40.0, 1e8])
     rng = np.random.default_rng(0)
-    starts = prior_statistics(rng, n, prior, 64, n_noise=n_noise)
+    starts = prior_statistics(rng, n, prior, 64, 2, n_noise=n_noise).coordinates(
+        noisy_n=n_noise is not None
+    )
     assert starts.shape == (3, 64, 5 if n_noise is None else 6)
     assert np.isfinite(starts).all()
     assert (starts.std(axis=1) > 0).all()
@@ -26,7 +28,10 @@ def test_starts_are_the_prior_predictive() -> None:
     """Sums of squares against the oracle's: 5 standard errors, 40,000 draws each, 4 comparisons."""
     p = reference.paper_priors()
     prior = problem([table(np.random.default_rng(0), 9)], 1.0).box_prior
-    v = prior_statistics(np.random.default_rng(1), np.array([12.0]), prior, 40_000, n_noise=None)[0]
+    drawn = prior_statistics(
+        np.random.default_rng(1), np.array([12.0]), prior, 40_000, 2, n_noise=None
+    )
+    v = drawn.coordinates(noisy_n=False)[0]
     s = reference.prior_statistics(np.random.default_rng(2), 12, p, 40_000)
     mean, scatter = reference.unpacked(s, 12)
     expected = np.column_stack([mean**2, np.log(np.diagonal(scatter, axis1=1, axis2=2) / 12) / 2])

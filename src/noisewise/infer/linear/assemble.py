@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
 from noisewise.infer.linear.problem import Problem
@@ -53,11 +52,8 @@ def assembled(
     )
 
 
-_diagnose = jax.jit(diagnose)
-
-
 def judge(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """R-hat and ESS per group, a slab at a time so that memory stays bounded."""
-    parts = [_diagnose(values[i : i + _SLAB]) for i in range(0, len(values), _SLAB)]
+    parts = [diagnose(values[i : i + _SLAB]) for i in range(0, len(values), _SLAB)]
     rhat, ess = zip(*parts, strict=True)
     return np.concatenate(rhat), np.concatenate(ess)

@@ -14,69 +14,123 @@ at large n, and RSS = n exp(2 l_q) because y is the last column.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, multigammaln
 
 from noisewise.infer.linear.coordinates import Point
-from noisewise.numerics.triangular import cholesky, log_determinant, solve_lower, solve_upper
+from noisewise.numerics.sampling import gamma
+from noisewise.numerics.triangular import (
+    Matrix,
+    cholesky,
+    constant,
+    dot,
+    entries,
+    is_entries,
+    joined,
+    log_determinant,
+    scaled,
+    solve_lower,
+    solve_upper,
+    stacked,
+    times,
+    times_transposed,
+)
 
 
 class Prior(NamedTuple):
     """Both priors in box units, as arrays."""
 
-    mean: jax.Array
-    precision: jax.Array
+    mean: Matrix
+    precision: Matrix
     shape: jax.Array
     rate: jax.Array
-    x_mean: jax.Array
+    x_mean: Matrix
     x_kappa: jax.Array
-    x_scale: jax.Array
+    x_scale: Matrix
     x_df: jax.Array
+
+    def entries(self) -> Prior:
+        """Vectors and matrices as NumPy arrays of entries."""
+        made: Any = (entries(f, f.ndim) if f.ndim else f for f in self)
+        return Prior(*made)
 
 
 class Conjugate(NamedTuple):
     """The normal-inverse-gamma posterior of (θ, σ²) given s."""
 
-    mean: jax.Array
-    factor: jax.Array
+    mean: Matrix
+    factor: Matrix
     shape: jax.Array
     rate: jax.Array
 
 
 def conjugate(p: Point, prior: Prior) -> Conjugate:
     """Eq. (1) of the paper, from the factor of the scatter."""
-    d = p.mean.shape[0] - 1
-    x_mean, x_factor = p.mean[:d], p.factor[:d, :d]
+    q, rank = p.factor.shape
+    d = q - 1
+    x_mean, x_factor = p.mean[:d], p.factor[:d, : min(d, rank)]
+    factor = cholesky(prior.precision + _cross_products(x_mean, x_factor, p.n))
+    if rank < q:
+        return _singular(p, prior, factor)
     slopes = solve_upper(x_factor, p.factor[d, :d])
-    fit = jnp.append(slopes, p.mean[d] - slopes @ x_mean)
-    design = jnp.append(x_mean, 1.0)
-    scatter = jnp.zeros((d + 1, d + 1)).at[:d, :d].set(p.n * (x_factor @ x_factor.T))
-    factor = cholesky(prior.precision + scatter + p.n * jnp.outer(design, design))
+    fit = joined(slopes, _single(p.mean[d] - dot(slopes, x_mean), slopes))
     delta = fit - prior.mean
-    pull = prior.precision @ delta
+    pull = times(prior.precision, delta)
     half = solve_lower(factor, pull)
     rss = p.n * jnp.exp(2 * p.log_diagonal[d])
-    rate = prior.rate + 0.5 * (rss + delta @ pull - half @ half)
+    rate = prior.rate + 0.5 * (rss + dot(delta, pull) - dot(half, half))
     return Conjugate(fit - solve_upper(factor, half), factor, prior.shape + p.n / 2, rate)
 
 
-def covariate_factor(p: Point, prior: Prior) -> jax.Array:
+def _single(value: Any, like: Matrix) -> Matrix:
+    if not is_entries(like):
+        return value[None]
+    made = np.empty(1, object)
+    made[0] = value
+    return made
+
+
+def _cross_products(x_mean: Matrix, x_factor: Matrix, n: jax.Array) -> Matrix:
+    """XᵀX, the intercept last."""
+    design = joined(x_mean, constant(np.ones(1), x_mean))
+    whole = joined(x_factor, constant(np.zeros((1, x_factor.shape[1])), x_factor))
+    return scaled(n, times_transposed(whole, whole) + design[:, None] * design[None])
+
+
+def _singular(p: Point, prior: Prior, factor: Matrix) -> Conjugate:
+    """Fewer records than coefficients: no least-squares fit, so residuals about the prior mean.
+
+    With e = y - Xm0: mn = m0 + Λn⁻¹ Xᵀe and bn = b0 + ½ (eᵀe - (Xᵀe)ᵀ Λn⁻¹ Xᵀe), which loses
+    digits only where n is large, and here it is not.
+    """
+    d = len(p.mean) - 1
+    x_mean, x_factor = p.mean[:d], p.factor[:d]
+    off = p.factor[d] - times(x_factor.T, prior.mean[:d])
+    level = p.mean[d] - dot(prior.mean[:d], x_mean) - prior.mean[d]
+    both = joined(times(x_factor, off) + scaled(level, x_mean), _single(level, x_mean))
+    half = solve_lower(factor, scaled(p.n, both))
+    rate = prior.rate + 0.5 * (p.n * (dot(off, off) + level**2) - dot(half, half))
+    return Conjugate(prior.mean + solve_upper(factor, half), factor, prior.shape + p.n / 2, rate)
+
+
+def covariate_factor(p: Point, prior: Prior) -> Matrix:
     """Cholesky factor of Ψn."""
-    d = p.mean.shape[0] - 1
+    d = len(p.mean) - 1
     x_factor, off = p.factor[:d, :d], p.mean[:d] - prior.x_mean
     weight = prior.x_kappa * p.n / (prior.x_kappa + p.n)
-    scatter = p.n * (x_factor @ x_factor.T)
-    return cholesky(prior.x_scale + scatter + weight * jnp.outer(off, off))
+    scatter = scaled(p.n, times_transposed(x_factor, x_factor))
+    return cholesky(prior.x_scale + scatter + scaled(weight, off[:, None] * off[None]))
 
 
 def log_prior_predictive(p: Point, prior: Prior, *, noisy_n: bool) -> jax.Array:
     """log p(s), with respect to the coordinates, up to a constant (of n too, where n is known)."""
     posterior = conjugate(p, prior)
-    value = (
-        (p.n - 1) * jnp.sum(p.log_diagonal)
+    value: jax.Array = (
+        (p.n - 1) * p.log_diagonal.sum()
         - 0.5 * log_determinant(posterior.factor)
         - posterior.shape * jnp.log(posterior.rate)
         - 0.5 * (prior.x_df + p.n) * log_determinant(covariate_factor(p, prior))
@@ -90,7 +144,7 @@ def _terms_of_n(p: Point, prior: Prior) -> jax.Array:
     From p(w̄, S | law) = n^(q/2) π^((n-1)q/2) |S|^((n-q-2)/2) / Γ_q((n-1)/2) × Π p(record), with
     |S| = n^q Π exp(2 l_j) and dS = n^(q(q+1)/2) d(S/n); a flat prior on n.
     """
-    q, n = p.mean.shape[0], p.n
+    q, n = len(p.mean), p.n
     d = q - 1
     powers = q / 2 + q * (n - q - 2) / 2 + q * (q + 1) / 2 + 1
     return (
@@ -105,11 +159,14 @@ def _terms_of_n(p: Point, prior: Prior) -> jax.Array:
     )
 
 
-def draw_parameters(key: jax.Array, p: Point, prior: Prior) -> jax.Array:
-    """(θ, σ²) | s: exact and independent; slopes, intercept, variance."""
-    gamma, normal = jax.random.split(key)
+def draw_parameters(key: jax.Array, p: Point, prior: Prior, batch: tuple[int, ...]) -> jax.Array:
+    """(θ, σ²) | s: exact and independent; slopes, intercept, variance, then the batch axes."""
+    chi, normal = jax.random.split(key)
     posterior = conjugate(p, prior)
-    variance = posterior.rate / jax.random.gamma(gamma, posterior.shape)
-    white = jax.random.normal(normal, posterior.mean.shape)
-    coefficients = posterior.mean + jnp.sqrt(variance) * solve_upper(posterior.factor, white)
-    return jnp.append(coefficients, variance)
+    variance = posterior.rate / gamma(chi, jnp.broadcast_to(posterior.shape, batch))
+    white: Matrix = jax.random.normal(normal, (len(p.mean), *batch))
+    if is_entries(p.mean):
+        white = entries(white, 1)
+    spread = scaled(jnp.sqrt(variance), solve_upper(posterior.factor, white))
+    drawn = joined(posterior.mean + spread, _single(variance, p.mean))
+    return stacked(drawn) if is_entries(drawn) else drawn

@@ -1,13 +1,19 @@
 """Coordinates in which every point is a valid sufficient statistic.
 
 The statistic of q columns w = (x, y) over n records is the mean w̄ and the scatter S, with
-S/n = L Lᵀ. Row j of L is written in polar form (``exact-posterior`` kernel D):
+S/n = L Lᵀ, where L is lower-trapezoidal, q × m, m = min(q, n-1): a scatter of few records is
+singular. Row j ≤ m of L is written in polar form (``exact-posterior`` kernel D),
 
     ρ_j = ½ log(S_jj/n),   g_j ∈ R^(j-1),   l_j = log L_jj = ρ_j - ½ log(1 + |g_j|²),
-    L_(j,1:j-1) = g_j exp(l_j).
+    L_(j,1:j-1) = g_j exp(l_j),
 
-A vector v holds w̄ (q), ρ (q), g (q(q-1)/2) and, where n is itself secret, log n. With respect to
-dv the measure |S|^((n-q-2)/2) dS becomes exp((n-1) Σ l_j) times a constant (and a power of n).
+and rows j > m by their m entries. A vector v holds w̄ (q), ρ (m), g and those entries, row by row,
+and, where n is itself secret, log n.
+
+Measure: the centred records are Y = L Qᵀ with Q orthogonal, and dY ∝ Π_(j ≤ m) L_jj^(n-1-j) dL dQ.
+In polar form dL_j = exp(j l_j) dρ_j dg_j, so with respect to dv the measure of S is
+exp((n-1) Σ_(j ≤ m) l_j) times a constant (and a power of n). For m = q it is the Wishart's
+|S|^((n-q-2)/2) dS.
 """
 
 from __future__ import annotations
@@ -18,52 +24,86 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.numerics.triangular import (
+    Matrix,
+    constant,
+    each,
+    is_entries,
+    joined,
+    scaled,
+    strictly_lower,
+    times_transposed,
+)
+
+
+class Shape(NamedTuple):
+    """Columns q, rank m of the scatter, and whether n is secret."""
+
+    q: int
+    rank: int
+    noisy_n: bool
+
+    @property
+    def dimension(self) -> int:
+        """Length of a coordinate vector."""
+        below = sum(min(j, self.rank) for j in range(self.q))
+        return self.q + self.rank + below + self.noisy_n
+
+
+def full_rank(q: int, *, noisy_n: bool = False) -> Shape:
+    """The usual case: more records than columns."""
+    return Shape(q, q, noisy_n)
+
 
 class Point(NamedTuple):
-    """The statistic behind a coordinate vector."""
+    """The statistic behind a coordinate vector; matrices as in ``numerics.triangular``."""
 
-    mean: jax.Array
-    factor: jax.Array
-    log_diagonal: jax.Array
+    mean: Matrix
+    factor: Matrix
+    log_diagonal: Matrix
     n: jax.Array
 
 
-def dimension(q: int, *, noisy_n: bool) -> int:
-    """Length of a coordinate vector."""
-    return q * (q + 3) // 2 + noisy_n
-
-
-def point(v: jax.Array, q: int, n: jax.Array, *, noisy_n: bool) -> Point:
+def point(v: Matrix, shape: Shape, n: jax.Array) -> Point:
     """From coordinates to w̄, L, log diag L and n (given, or read from the last coordinate)."""
-    rho, g = v[q : 2 * q], v[2 * q :]
-    rows, diagonal = [], []
-    start = 0
-    for j in range(q):
-        below = g[start : start + j]
-        start += j
-        log_l = rho[j] - 0.5 * jnp.log1p(jnp.sum(below**2))
-        diagonal.append(log_l)
-        unit = jnp.concatenate([below, jnp.ones(1), jnp.zeros(q - 1 - j)])
-        rows.append(unit * jnp.exp(log_l))
-    size = jnp.exp(v[-1]) if noisy_n else n
-    return Point(v[:q], jnp.stack(rows), jnp.stack(diagonal), size)
+    q, m, _ = shape
+    rho, rest = v[q : q + m], v[q + m : len(v) - shape.noisy_n]
+    below = strictly_lower(rest, q, m)
+    long = each(jnp.log1p, (below[:m] ** 2).sum(axis=1))
+    log_l = rho - scaled(0.5, long)
+    # Rows beyond the rank are plain entries, not multiples of a diagonal.
+    size = joined(each(jnp.exp, log_l), constant(np.ones(q - m), v))
+    factor = below * size[:, None] + _diagonal(size, q, m)
+    return Point(v[:q], factor, log_l, jnp.exp(v[-1]) if shape.noisy_n else n)
 
 
-def released(p: Point, *, noisy_n: bool) -> jax.Array:
+def _diagonal(size: Matrix, q: int, m: int) -> Matrix:
+    if not is_entries(size):
+        return jnp.eye(q, m) * size[:m]
+    made = np.zeros((q, m)).astype(object)
+    made[np.arange(m), np.arange(m)] = size[:m]
+    return made
+
+
+def released(p: Point, *, noisy_n: bool) -> Matrix:
     """The sums the owner releases: Σ w_i w_j (i ≤ j, row by row), Σ w_i, and perhaps n."""
-    q = p.mean.shape[0]
-    gram = p.n * (p.factor @ p.factor.T + jnp.outer(p.mean, p.mean))
-    sums = [gram[np.triu_indices(q)], p.n * p.mean]
-    return jnp.concatenate([*sums, p.n[None]] if noisy_n else sums)
+    q = len(p.mean)
+    second = times_transposed(p.factor, p.factor) + p.mean[:, None] * p.mean[None]
+    sums = [scaled(p.n, second[np.triu_indices(q)]), scaled(p.n, p.mean)]
+    if noisy_n:
+        sums.append(np.array([p.n], object) if is_entries(p.mean) else p.n[None])
+    return joined(*sums)
 
 
-def reflections(q: int, *, noisy_n: bool) -> np.ndarray:
+def reflections(shape: Shape) -> np.ndarray:
     """Signs that map a valid point to a valid point of equal volume: where chains get stuck.
 
     From z alone a slope and its negative can look alike, and so can a mean and its negative.
     """
-    response = slice(2 * q + (q - 1) * (q - 2) // 2, 2 * q + q * (q - 1) // 2)
-    flipped = np.ones((3, dimension(q, noisy_n=noisy_n)))
+    q, m, noisy_n = shape
+    end = shape.dimension - noisy_n
+    response = slice(end - min(q - 1, m), end)
+    flipped = np.ones((3, shape.dimension))
     flipped[0, response] = -1
     flipped[1, :q] = -1
     flipped[2, :q] = flipped[2, response] = -1

@@ -8,9 +8,12 @@ cannot see; trajectories follow a Huber surrogate and are accepted under the tru
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,25 +22,34 @@ import numpy as np
 from noisewise.infer import _chains
 from noisewise.infer.linear import collapsed
 from noisewise.infer.linear.assemble import assembled
-from noisewise.infer.linear.coordinates import point, reflections, released
+from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
 from noisewise.infer.linear.problem import Problem
-from noisewise.infer.linear.starts import prior_statistics
+from noisewise.infer.linear.starts import Statistics, prior_statistics, towards
 from noisewise.infer.posterior import ESS, RHAT, Posterior
 from noisewise.numerics.convergence import diagnose
+from noisewise.numerics.triangular import (
+    UNROLLED,
+    Matrix,
+    dot,
+    each,
+    entries,
+    is_entries,
+    scaled,
+)
 
 PRIOR_DRAWS = 64
 PRIOR_TOTAL = 2**16
 BLOCK = 50
-SIZES = {"cpu": (1, 16, 256), "gpu": (1, 256, 4096, 16384)}
+SIZES = {"cpu": (1, 16, 256), "gpu": (1, 256, 4096, 24576)}
 """Groups per batch: few sizes, since each is a compilation; as large as keeps the device busy."""
-ROUNDS = (1, 2, 6)
-"""First, second and third tries warm up, and sample, this many times as long."""
+ROUNDS = (1, 2, 4)
+"""First, second and third tries sample this many times as long (and warm up twice as long)."""
 
 Report = Callable[[int, int], None]
 
 
 class Group(NamedTuple):
-    """The data of one group, as the density sees it."""
+    """Data as the density sees them: trailing axes (chain, group), or none where looped."""
 
     z: jax.Array
     n: jax.Array
@@ -54,63 +66,55 @@ class Sampled(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def target(q: int, mechanism: str, noisy_n: bool) -> _chains.Target:
+def target(shape: Shape, mechanism: str) -> _chains.Target:
     """Cached, because a compiled block is tied to the functions it was traced with."""
-    components = q * (q + 3) // 2 + noisy_n
+    q = shape.q
+    components = q * (q + 3) // 2 + shape.noisy_n
     knee = min(0.5, (1.5 / components) ** (1 / 3))
 
-    def parts(v: jax.Array, g: Group, heat: jax.Array) -> tuple[jax.Array, jax.Array]:
-        at = point(v, q, g.n, noisy_n=noisy_n)
-        base = collapsed.log_prior_predictive(at, g.prior, noisy_n=noisy_n)
-        return base, (released(at, noisy_n=noisy_n) - g.z) / (g.noise * heat)
+    def parts(v: Matrix, g: Group, heat: jax.Array) -> tuple[jax.Array, jax.Array]:
+        prior = g.prior.entries() if is_entries(v) else g.prior
+        at = point(v, shape, g.n)
+        base = collapsed.log_prior_predictive(at, prior, noisy_n=shape.noisy_n)
+        sums = released(at, noisy_n=shape.noisy_n)
+        wanted = entries(g.z, 1) if is_entries(v) else g.z
+        return base, scaled(1 / (g.noise * heat), sums - wanted)
 
-    def true(v: jax.Array, g: Group, heat: jax.Array) -> jax.Array:
+    def density(v: Matrix, g: Group, heat: jax.Array) -> tuple[jax.Array, jax.Array]:
         base, r = parts(v, g, heat)
-        return base - (jnp.sum(jnp.abs(r)) if mechanism == "laplace" else 0.5 * jnp.sum(r**2))
-
-    def smooth(v: jax.Array, g: Group, heat: jax.Array) -> jax.Array:
         if mechanism == "gaussian":
-            return true(v, g, heat)
-        base, r = parts(v, g, heat)
-        size = jnp.abs(r)
-        huber = jnp.where(size < knee, r**2 / (2 * knee) + knee / 2, size)
-        return base - jnp.sum(huber)
+            whole = base - 0.5 * dot(r, r)
+            return whole, whole
 
-    def information(v: jax.Array, g: Group, heat: jax.Array) -> jax.Array:
-        def residual(v: jax.Array) -> jax.Array:
-            return parts(v, g, heat)[1]
+        def huber(e: jax.Array) -> jax.Array:
+            return jnp.where(jnp.abs(e) < knee, e**2 / (2 * knee) + knee / 2, jnp.abs(e))
 
-        slope: jax.Array = jax.jacfwd(residual)(v)
-        return 0.6 * slope.T @ slope
+        return base - each(huber, r).sum(), base - each(jnp.abs, r).sum()
 
-    signs = tuple(map(tuple, reflections(q, noisy_n=noisy_n).tolist()))
-    return _chains.Target(true, smooth, information, signs)
+    def residual(v: Matrix, g: Group, heat: jax.Array) -> Matrix:
+        return scaled(np.sqrt(0.6), parts(v, g, heat)[1])
+
+    signs = tuple(map(tuple, reflections(shape).tolist()))
+    return _chains.Target(density, residual, signs, looped=q > UNROLLED)
 
 
 def sample(key: jax.Array, problem: Problem, chains: int, draws: int, rounds: int = 1) -> Sampled:
-    """Draws in the user's units, judged where they were made.
+    """Draws in the user's units, judged where they were made; one rank of scatter for all groups.
 
     ``rounds`` > 1 warms up longer and keeps every ``rounds``-th draw: a second try for groups that
     did not converge in the first.
     """
-    q, groups = len(problem.x) + 1, len(problem.n)
-    aim = target(q, problem.mechanism, problem.noisy_n)
-    prior = jax.tree.map(lambda a: jnp.broadcast_to(a, (groups, *a.shape)), problem.box_prior)
-    noise = jnp.full(groups, problem.noise_scale)
-    data = Group(jnp.asarray(problem.z), jnp.asarray(problem.n), noise, prior)
+    shape = _shape(problem)
+    aim, data = target(shape, problem.mechanism), _data(problem, looped=shape.q > UNROLLED)
     begin, run, finish = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
-    number = max(chains, min(PRIOR_DRAWS, PRIOR_TOTAL // groups))
-    n_noise = problem.noise_scale if problem.noisy_n else None
-    starts = prior_statistics(rng, problem.n, problem.box_prior, number, n_noise=n_noise)
-    # Many groups share one prior: then a few draws each, and their common spread, will do.
-    spread = np.std(starts, axis=1 if number == PRIOR_DRAWS else (0, 1), keepdims=True)
-    spread = jnp.broadcast_to(spread[:, 0], (groups, starts.shape[-1]))
-    state = _chains.start(jnp.asarray(starts[:, :chains]), spread)
+    starts, spread = _starts(rng, problem, shape, chains)
+    state = _chains.start(starts, spread)
+    slower = min(rounds, 2)
     warm = _chains.warmup_schedule(
-        rungs=_rungs(problem),
-        rung=20 * rounds,
-        windows=tuple(rounds * w for w in (50, 100, 150)),
+        rungs=2,
+        rung=25 * slower,
+        windows=tuple(slower * w for w in (40, 60, 100)),
     )
     steps = _pieces(warm) + _pieces(_chains.sampling_schedule(draws * rounds))
     kept: list[jax.Array] = []
@@ -125,13 +129,42 @@ def sample(key: jax.Array, problem: Problem, chains: int, draws: int, rounds: in
             state = state._replace(log_step=state.averaged)
     back = problem.units.from_box
     positions = jnp.concatenate(kept)[:draws]
-    return Sampled(*map(np.asarray, _finish(finish, positions, data, back, q, problem.noisy_n)))
+    user = _finish(finish, positions, data, back, shape)
+    if jax.default_backend() == "cpu":
+        return Sampled(np.asarray(user), *diagnose(np.asarray(user)))
+    return Sampled(*map(np.asarray, (user, *_diagnose(user))))
 
 
-def _rungs(problem: Problem) -> int:
-    """Cooling starts where noise is as wide as the sums themselves."""
-    ratio = float(problem.n.max()) / problem.noise_scale
-    return int(np.clip(np.ceil(np.log(max(ratio, 1.0)) / np.log(4)) + 1, 3, 16))
+def _shape(problem: Problem) -> Shape:
+    q = len(problem.x) + 1
+    rank = q if problem.noisy_n else int(min(q, problem.n.min() - 1))
+    return Shape(q, rank, problem.noisy_n)
+
+
+def _data(problem: Problem, *, looped: bool) -> Group:
+    prior = problem.box_prior
+    noise = jnp.asarray(problem.noise_scale)
+    if looped:
+        return Group(jnp.asarray(problem.z[0]), jnp.asarray(problem.n[0]), noise, prior)
+    return Group(jnp.asarray(problem.z.T[:, None]), jnp.asarray(problem.n[None]), noise, prior)
+
+
+def _starts(
+    rng: np.random.Generator, problem: Problem, shape: Shape, chains: int
+) -> tuple[jax.Array, jax.Array]:
+    """Positions (coordinate, chain, group) and spreads (coordinate, group) from prior draws."""
+    groups = len(problem.n)
+    number = max(chains, min(PRIOR_DRAWS, PRIOR_TOTAL // groups))
+    n_noise = problem.noise_scale if problem.noisy_n else None
+    drawn = prior_statistics(rng, problem.n, problem.box_prior, number, shape.rank, n_noise=n_noise)
+    v = drawn.coordinates(noisy_n=problem.noisy_n)
+    # Many groups share one prior: then a few draws each, and their common spread, will do.
+    spread = np.std(v, axis=1 if number == PRIOR_DRAWS else (0, 1), keepdims=True)
+    spread = np.broadcast_to(spread[:, 0].T, (v.shape[-1], groups))
+    first = Statistics(*(a[:, :chains] for a in drawn))
+    moved = towards(rng, first, problem.z, problem.noise_scale)
+    v = moved.coordinates(noisy_n=problem.noisy_n)
+    return jnp.asarray(v.transpose(2, 1, 0)), jnp.asarray(spread)
 
 
 def _pieces(schedule: _chains.Schedule) -> list[_chains.Schedule]:
@@ -141,27 +174,34 @@ def _pieces(schedule: _chains.Schedule) -> list[_chains.Schedule]:
     return [_chains.Schedule(*(a[i : i + BLOCK] for a in padded)) for i in range(0, length, BLOCK)]
 
 
-@partial(jax.jit, static_argnums=(4, 5))
+_diagnose = jax.jit(diagnose)
+
+
+@partial(jax.jit, static_argnums=4)
 def _finish(
     key: jax.Array,
     positions: jax.Array,
     data: Group,
     back: tuple[np.ndarray, np.ndarray],
-    q: int,
-    noisy_n: bool,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(θ, σ²) | s at every position (draw, group, chain, dim), in user's units, with R-hat, ESS."""
-    keys = jax.random.split(key, positions.shape[:3])
+    shape: Shape,
+) -> jax.Array:
+    """(θ, σ²) | s at every position (draw, coordinate, chain, group), in user's units."""
+    draws, size, chains, groups = positions.shape
+    if shape.q > UNROLLED:
+        flat = jnp.moveaxis(positions[..., 0], 2, 0).reshape(-1, size)
 
-    def one(key: jax.Array, v: jax.Array, g: Group) -> jax.Array:
-        return collapsed.draw_parameters(key, point(v, q, g.n, noisy_n=noisy_n), g.prior)
+        def one(now: tuple[jax.Array, jax.Array]) -> jax.Array:
+            key, v = now
+            return collapsed.draw_parameters(key, point(v, shape, data.n), data.prior, ())
 
-    over_chains = jax.vmap(one, in_axes=(0, 0, None))
-    over_groups = jax.vmap(over_chains, in_axes=(0, 0, 0))
-    drawn = jax.vmap(over_groups, in_axes=(0, 0, None))(keys, positions, data)
-    user = jnp.einsum("...j,ij->i...", drawn, back[0]) + back[1][:, None, None, None]
-    user = jnp.moveaxis(user, 1, -1)
-    return user, *diagnose(user)
+        drawn = jax.lax.map(one, (jax.random.split(key, len(flat)), flat))
+        drawn = drawn.T.reshape(-1, 1, chains, draws)
+    else:
+        at = point(entries(jnp.moveaxis(positions, 0, 1), 1), shape, data.n)
+        prior = data.prior.entries()
+        drawn = collapsed.draw_parameters(key, at, prior, (draws, chains, groups))
+        drawn = jnp.transpose(drawn, (0, 3, 2, 1))
+    return jnp.einsum("ij,jgct->igct", back[0], drawn) + back[1][:, None, None, None]
 
 
 def run(
@@ -169,37 +209,87 @@ def run(
 ) -> Posterior:
     """All groups, slab by slab; those that did not converge get longer second and third tries."""
     groups, size = len(problem.n), len(problem.x) + 2
-    user = np.empty((size, groups, chains, draws))
-    rhat, ess = np.empty((size, groups)), np.empty((size, groups))
+    made = Sampled(
+        np.empty((size, groups, chains, draws)), np.empty((size, groups)), np.empty((size, groups))
+    )
     tries = np.zeros(groups, int)
     todo = np.arange(groups)
     key = jax.random.key(seed)
-    slab = _sizes()[-1]
     for attempt, rounds in enumerate(ROUNDS):
-        for start in range(0, len(todo), slab):
-            rows = todo[start : start + slab]
-            fresh = jax.random.fold_in(jax.random.fold_in(key, attempt), start)
-            made = sample(fresh, _subset(problem, _padded(rows)), chains, draws, rounds)
-            for whole, part in zip((user, rhat, ess), made, strict=True):
-                whole[:, rows] = part[:, : len(rows)]
-            tries[rows] = attempt + 1
+        slabs = _slabs(problem, todo, chains * draws)
+
+        def work(number: int, attempt: int = attempt, rounds: int = rounds) -> int:
+            rows = slabs[number]  # noqa: B023  # all work of one attempt ends before the next
+            fresh = jax.random.fold_in(jax.random.fold_in(key, attempt), number)
+            with _one_blas_thread():
+                part = sample(fresh, subset(problem, padded(rows)), chains, draws, rounds)
+            for whole, piece in zip(made, part, strict=True):
+                whole[:, rows] = piece[:, : len(rows)]
+            return len(rows)
+
+        done = 0
+        for count in _in_parallel(work, len(slabs)):
+            done += count
             if progress is not None:
-                progress(min(start + slab, len(todo)), len(todo))
-        todo = np.flatnonzero(~((rhat < RHAT) & (ess >= ESS)).all(axis=0))
+                progress(done, len(todo))
+        tries[todo] = attempt + 1
+        todo = np.flatnonzero(~((made.rhat < RHAT) & (made.ess >= ESS)).all(axis=0))
         if not len(todo):
             break
-    return assembled(problem, user, rhat, ess, "exact", {"tries": tries})
+    return assembled(problem, made.user, made.rhat, made.ess, "exact", {"tries": tries})
 
 
-def _subset(problem: Problem, rows: np.ndarray) -> Problem:
+def _slabs(problem: Problem, todo: np.ndarray, kept: int) -> list[np.ndarray]:
+    """Groups that are sampled together: of one rank, and no more than fit."""
+    q = len(problem.x) + 1
+    most = slab(q, kept) if q <= UNROLLED else 1
+    rank = np.minimum(problem.n[todo] - 1, q) if not problem.noisy_n else np.full(len(todo), q)
+    alike = [todo[rank == r] for r in np.unique(rank)]
+    return [rows[i : i + most] for rows in alike for i in range(0, len(rows), most)]
+
+
+def _in_parallel(work: Callable[[int], int], count: int) -> Iterator[int]:
+    """One slab per core of a CPU, since XLA runs such small loops on a single one; two on a GPU.
+
+    There the second is computed while the first is prepared or fetched.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    workers = min(count, 2 if jax.default_backend() != "cpu" else cores or 1)
+    if workers == 1:
+        yield from map(work, range(count))
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(work, range(count))
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """Two threads for a matrix of fifty rows wait for each other longer than either works."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
+
+
+def subset(problem: Problem, rows: np.ndarray) -> Problem:
+    """Some groups of a problem."""
     return dataclasses.replace(problem, z=problem.z[rows], n=problem.n[rows])
 
 
-def _sizes() -> tuple[int, ...]:
+def sizes() -> tuple[int, ...]:
+    """Those of the device at hand."""
     return SIZES["cpu" if jax.default_backend() == "cpu" else "gpu"]
 
 
-def _padded(rows: np.ndarray) -> np.ndarray:
+def slab(q: int, kept: int) -> int:
+    """The most groups whose ``kept`` draws each fit the device, with their copies in passing."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    bytes_each = 8 * kept * (3 * full_rank(q, noisy_n=True).dimension + 8 * (q + 1))
+    fitting = [s for s in sizes() if s * bytes_each <= stats.get("bytes_limit", np.inf)]
+    return fitting[-1] if fitting else 1
+
+
+def padded(rows: np.ndarray) -> np.ndarray:
     """Repeat the last group up to one of few sizes: a new size is a new compilation."""
-    size = next(s for s in _sizes() if s >= len(rows))
+    size = next(s for s in sizes() if s >= len(rows))
     return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows))])

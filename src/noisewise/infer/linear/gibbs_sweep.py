@@ -88,7 +88,8 @@ def draw_statistic(white: White, law: Law, deviate: jax.Array, chain: Chain, g: 
     first = g.n * law.mean + jnp.sqrt(g.n) * deviate
     noise = jnp.sqrt(chain.mixture) * white.noise
     factor = cholesky(spread + jnp.diag(chain.mixture))
-    return first + spread @ solve_upper(factor, solve_lower(factor, g.z - first - noise))
+    pull: jax.Array = solve_upper(factor, solve_lower(factor, g.z - first - noise))
+    return first + spread @ pull
 
 
 def valid_point(s: jax.Array, q: int, n: jax.Array) -> tuple[Point, jax.Array]:

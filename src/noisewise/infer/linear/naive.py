@@ -42,7 +42,7 @@ def _drawn(
 
     def one(key: jax.Array, mean: jax.Array, factor: jax.Array, n: jax.Array) -> jax.Array:
         at = Point(mean, factor, jnp.log(jnp.diagonal(factor)), n)
-        return collapsed.draw_parameters(key, at, prior)
+        return collapsed.draw_parameters(key, at, prior, ())
 
     same = (0, None, None, None)
     return jax.vmap(jax.vmap(jax.vmap(one, in_axes=same), in_axes=same))(keys, mean, factor, n)

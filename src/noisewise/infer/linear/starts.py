@@ -1,7 +1,13 @@
-"""Where chains start: exact draws of the statistic from the prior predictive, in coordinates.
+"""Where chains start: draws from the prior, moved to within the noise of what was released.
 
-Far apart, and always valid. In NumPy: there are few of them, and compiling gamma samplers for them
-took longer than all the sampling.
+An exact draw s0 of the statistic from the prior predictive is valid, and far from other draws. But
+where data speak loudly it is also far from the posterior, and chains that start there spend their
+warm-up on the way or get stuck. Valid statistics form a convex cone, so the straight line from s0
+to the released sums (made valid by clipping eigenvalues) stays valid: a chain starts on that line,
+as far from the sums as the noise reaches. Where noise drowns the sums, that is s0 itself.
+
+In NumPy: there are few of them, and compiling gamma samplers for them took longer than all the
+sampling.
 """
 
 from __future__ import annotations
@@ -33,13 +39,39 @@ def prior_parameters(rng: np.random.Generator, prior: Prior, shape: tuple[int, .
     return Parameters(theta, variance, x_mean, x_factor)
 
 
-def prior_statistics(
-    rng: np.random.Generator, n: np.ndarray, prior: Prior, draws: int, *, n_noise: float | None
-) -> np.ndarray:
-    """Coordinates (group, draw, dim) of statistics drawn from the prior, for n records each.
+class Statistics(NamedTuple):
+    """Means (…, q), factors L (…, q, rank) of scatter / n, and numbers of records (…)."""
 
-    Where n is secret, n is what was released and ``n_noise`` its scale: starts then differ in n by
-    as much, or no chain would ever learn how far n may move.
+    mean: np.ndarray
+    factor: np.ndarray
+    n: np.ndarray
+
+    def coordinates(self, *, noisy_n: bool) -> np.ndarray:
+        """The inverse of ``coordinates.point``, the coordinate axis last."""
+        q, rank = self.factor.shape[-2:]
+        rho = 0.5 * np.log(np.sum(self.factor[..., :rank, :] ** 2, axis=-1))
+        below = [self.factor[..., j, :j] / self.factor[..., j, j, None] for j in range(rank)]
+        below += [self.factor[..., j, :] for j in range(rank, q)]
+        parts = [self.mean, rho, *below]
+        if noisy_n:
+            parts.append(np.log(self.n)[..., None])
+        return np.concatenate(parts, axis=-1)
+
+
+def prior_statistics(
+    rng: np.random.Generator,
+    n: np.ndarray,
+    prior: Prior,
+    draws: int,
+    rank: int,
+    *,
+    n_noise: float | None,
+) -> Statistics:
+    """Statistics (group, draw) drawn from the prior, for n records each.
+
+    ``rank``: of the scatter, min(q, n - 1), the same for all groups. Where n is secret, n is what
+    was released and ``n_noise`` its scale: draws then differ in n by as much, or no chain would
+    ever learn how far n may move.
     """
     d = prior.x_mean.shape[0]
     q, shape = d + 1, (len(n), draws)
@@ -56,10 +88,61 @@ def prior_statistics(
     law_mean = np.concatenate([x_mean, level[..., None]], axis=-1)
     root_n = np.sqrt(sizes)[..., None]
     mean = law_mean + _times(law, rng.standard_normal((*shape, q))) / root_n
-    # Where n <= q the scatter has no full rank; a start may have, it only has to be valid.
-    degrees = np.maximum(sizes - 1, q - 0.5)
-    factor = law @ _bartlett(rng, degrees, (*shape, q)) / root_n[..., None]
-    return _coordinates(mean, factor, None if n_noise is None else sizes)
+    factor = law @ _bartlett(rng, sizes - 1, (*shape, q), rank) / root_n[..., None]
+    return Statistics(mean, factor, sizes)
+
+
+def towards(rng: np.random.Generator, drawn: Statistics, z: np.ndarray, noise: float) -> Statistics:
+    """Each draw (group, chain) moved to within ``noise`` of the group's sums z, jittered."""
+    q = drawn.factor.shape[-2]
+    n = drawn.n[..., None, None]
+    wanted = z[:, None, : q * (q + 3) // 2]
+    wanted = wanted + rng.laplace(0, noise, (*drawn.n.shape, wanted.shape[-1]))
+    second = np.zeros((*drawn.n.shape, q, q))
+    rows, columns = np.triu_indices(q)
+    second[..., rows, columns] = second[..., columns, rows] = wanted[..., : len(rows)]
+    mean = wanted[..., len(rows) :] / n[..., 0]
+    values, vectors = np.linalg.eigh(second / n - _outer(mean))
+    scatter = (vectors * np.maximum(values, 0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    # Second moments and means are linear along the way; the scatter is not.
+    there, here = scatter + _outer(mean), _square(drawn.factor) + _outer(drawn.mean)
+    apart = np.maximum(
+        np.abs(there - here).max(axis=(-2, -1)), np.abs(mean - drawn.mean).max(axis=-1)
+    )
+    left = np.minimum(1, noise / (drawn.n * np.maximum(apart, 1e-300)))
+    # Sums drowned in noise say nothing: stay where the prior is, which knows better.
+    signal = drawn.n * np.abs(here).max(axis=(-2, -1))
+    left = np.maximum(left, noise**2 / (noise**2 + signal**2))
+    mean = mean + left[..., None] * (drawn.mean - mean)
+    second = there + left[..., None, None] * (here - there)
+    # Rounding can undo what clipping and mixing made valid: a trifle of the draw's own scatter.
+    scatter = second - _outer(mean) + 1e-9 * _square(drawn.factor)
+    return Statistics(mean, _lifted(scatter, drawn, noise), drawn.n)
+
+
+def _lifted(scatter: np.ndarray, drawn: Statistics, noise: float) -> np.ndarray:
+    """The factor; residual sums of squares that noise hides are taken from the prior's draw."""
+    q, rank = drawn.factor.shape[-2:]
+    if rank < q:
+        # A scatter of low rank: its best approximation would need a search; few records, loud
+        # noise: the prior's own draw serves.
+        return drawn.factor
+    factor = np.linalg.cholesky(
+        scatter + 1e-12 * np.eye(q) * np.trace(scatter, axis1=-2, axis2=-1)[..., None, None]
+    )
+    own = np.diagonal(drawn.factor, axis1=-2, axis2=-1) ** 2
+    least = np.minimum(own, noise / drawn.n[..., None])
+    at = np.arange(q)
+    factor[..., at, at] = np.sqrt(np.maximum(factor[..., at, at] ** 2, least))
+    return factor
+
+
+def _outer(vector: np.ndarray) -> np.ndarray:
+    return np.asarray(vector[..., :, None] * vector[..., None, :])
+
+
+def _square(factor: np.ndarray) -> np.ndarray:
+    return np.asarray(factor @ np.swapaxes(factor, -1, -2))
 
 
 def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -74,12 +157,14 @@ def _whitened(
     return np.asarray(rng.standard_normal((*shape, len(precision))) @ inverse)
 
 
-def _bartlett(rng: np.random.Generator, degrees: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Lower B with B Bᵀ ~ Wishart(degrees, I); shape ends with the size."""
-    size = shape[-1]
-    factor = np.tril(rng.standard_normal((*shape, size)), -1)
-    diagonal = np.arange(size)
-    squares = 2 * rng.standard_gamma(np.broadcast_to((degrees[..., None] - diagonal) / 2, shape))
+def _bartlett(
+    rng: np.random.Generator, degrees: np.ndarray, shape: tuple[int, ...], rank: int
+) -> np.ndarray:
+    """Lower-trapezoidal B with B Bᵀ ~ Wishart(degrees, I); shape ends with the rows."""
+    factor = np.tril(rng.standard_normal((*shape, rank)), -1)
+    diagonal = np.arange(rank)
+    degrees = np.broadcast_to(degrees[..., None] - diagonal, (*shape[:-1], rank))
+    squares = 2 * rng.standard_gamma(degrees / 2)
     factor[..., diagonal, diagonal] = np.sqrt(squares)
     return factor
 
@@ -90,17 +175,6 @@ def _inverse_wishart_factors(
     """Lower T with T Tᵀ ~ InverseWishart: scale = P Pᵀ, T Tᵀ = P B⁻ᵀ B⁻¹ Pᵀ."""
     d = len(prior.x_mean)
     degrees = np.broadcast_to(np.asarray(prior.x_df), shape)
-    inverse = np.linalg.inv(_bartlett(rng, degrees, (*shape, d)))
+    inverse = np.linalg.inv(_bartlett(rng, degrees, (*shape, d), d))
     root = np.linalg.cholesky(np.asarray(prior.x_scale)) @ np.swapaxes(inverse, -1, -2)
     return np.linalg.cholesky(root @ np.swapaxes(root, -1, -2))
-
-
-def _coordinates(mean: np.ndarray, factor: np.ndarray, n: np.ndarray | None) -> np.ndarray:
-    """The inverse of ``coordinates.point``."""
-    q = mean.shape[-1]
-    rho = 0.5 * np.log(np.sum(factor**2, axis=-1))
-    below = [factor[..., j, :j] / factor[..., j, j, None] for j in range(q)]
-    parts = [mean, rho, *below]
-    if n is not None:
-        parts.append(np.log(n)[..., None])
-    return np.concatenate(parts, axis=-1)
