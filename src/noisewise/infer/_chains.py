@@ -72,6 +72,8 @@ class Schedule(NamedTuple):
 TRAJECTORY = 3.0
 LONGEST = 40
 ACCEPTANCE = 0.8
+DIVERGENT = 1000.0
+"""An energy error that no accurate trajectory makes (Stan's threshold)."""
 SMALL = 9
 """Up to this many coordinates, products with a metric are written out."""
 DENSE = 64
@@ -132,7 +134,7 @@ def start(position: jax.Array, spread: jax.Array) -> State:
 def advance(
     target: Target, state: State, data: Data, spread: jax.Array, key: jax.Array, schedule: Schedule
 ) -> tuple[State, tuple[jax.Array, jax.Array]]:
-    """Iterations; positions (iteration, coordinate, chain, group) and acceptance."""
+    """Iterations; positions (iteration, coordinate, chain, group) and divergences (group)."""
     keys = jax.random.split(key, schedule.heat.shape[0])
 
     def body(state: State, now: tuple[jax.Array, Schedule]) -> tuple[State, Any]:
@@ -143,11 +145,13 @@ def advance(
             lambda s: s,
             state,
         )
-        state, accepted, gradient = _step(target, state, data, key, plan.heat)
-        state = _adapted(state, accepted.mean(axis=0), gradient, plan)
-        return state, (state.position, accepted.mean(axis=0))
+        state, change, gradient = _step(target, state, data, key, plan.heat)
+        accepted = jnp.exp(jnp.minimum(change, 0)).mean(axis=0)
+        state = _adapted(state, accepted, gradient, plan)
+        return state, (state.position, (change < -DIVERGENT).sum(axis=0))
 
-    return jax.lax.scan(body, state, (keys, schedule))
+    state, (positions, diverged) = jax.lax.scan(body, state, (keys, schedule))
+    return state, (positions, diverged.sum(axis=0))
 
 
 def _times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
@@ -234,7 +238,7 @@ def _step(
     x = jnp.where(taken, new, x)
     gradient = jnp.where(taken, last, first) / step
     x = _reflect(target, x, jnp.where(taken, after, before), data, luck[1:], heat)
-    return state._replace(position=x), jnp.exp(jnp.minimum(change, 0)), gradient
+    return state._replace(position=x), change, gradient
 
 
 def _reflect(

@@ -22,7 +22,10 @@ ESS = 400
 class Posterior:
     """Draws by parameter name: arrays (chain, draw), or (group, chain, draw) where grouped.
 
-    ``rhat`` and ``ess`` hold one number (or one per group) for each parameter.
+    ``rhat`` and ``ess`` hold one number (or one per group) for each parameter. ``latent`` holds
+    what else a method infers, where it fits memory: for ``exact`` the sums behind the noise ``s``
+    (in the box), and the mean ``mu_x`` and covariance ``tau2`` of the covariates (user's units),
+    arrays (…, chain, draw, …). ``details`` tells tries, divergences, projections and seconds.
     """
 
     draws: Mapping[str, np.ndarray]
@@ -34,6 +37,7 @@ class Posterior:
     keys: tuple[str | int, ...] | None = None
     prior: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    latent: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:

@@ -31,6 +31,7 @@ def assembled(
     ess: np.ndarray,
     method: str,
     details: Mapping[str, Any],
+    latent: Mapping[str, np.ndarray] | None = None,
 ) -> Posterior:
     """Name what is in the user's units already: draws (parameter, group, chain, draw)."""
     names = (*problem.x, "intercept", "sigma2")
@@ -49,6 +50,7 @@ def assembled(
         keys=problem.keys,
         prior=f"response {problem.response}; covariates {problem.covariates}",
         details=details,
+        latent=latent or {},
     )
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
+from threading import Lock
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.infer import _chains
-from noisewise.infer.linear import collapsed
+from noisewise.infer.linear import collapsed, latent
 from noisewise.infer.linear.assemble import assembled
 from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
 from noisewise.infer.linear.problem import Problem
@@ -58,11 +60,16 @@ class Group(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Draws (parameter, group, chain, draw) in the user's units; R-hat and ESS per parameter."""
+    """Draws (parameter, group, chain, draw) in the user's units; R-hat and ESS per parameter.
+
+    ``divergences`` per group; ``positions`` (draw, coordinate, chain, group) where they fit.
+    """
 
     user: np.ndarray
     rhat: np.ndarray
     ess: np.ndarray
+    divergences: np.ndarray
+    positions: np.ndarray | None
 
 
 @lru_cache(maxsize=64)
@@ -98,11 +105,18 @@ def target(shape: Shape, mechanism: str) -> _chains.Target:
     return _chains.Target(density, residual, signs, looped=q > UNROLLED)
 
 
-def sample(key: jax.Array, problem: Problem, chains: int, draws: int, rounds: int = 1) -> Sampled:
+def sample(
+    key: jax.Array,
+    problem: Problem,
+    chains: int,
+    draws: int,
+    rounds: int = 1,
+    tick: Callable[[float], None] = lambda share: None,
+) -> Sampled:
     """Draws in the user's units, judged where they were made; one rank of scatter for all groups.
 
     ``rounds`` > 1 warms up longer and keeps every ``rounds``-th draw: a second try for groups that
-    did not converge in the first.
+    did not converge in the first. ``tick`` is told the share of the work that each step was.
     """
     shape = _shape(problem)
     aim, data = target(shape, problem.mechanism), _data(problem, looped=shape.q > UNROLLED)
@@ -118,11 +132,14 @@ def sample(key: jax.Array, problem: Problem, chains: int, draws: int, rounds: in
     )
     steps = _pieces(warm) + _pieces(_chains.sampling_schedule(draws * rounds))
     kept: list[jax.Array] = []
+    divergences = jnp.zeros(len(problem.n), int)
     for number, schedule in enumerate(steps):
-        state, (positions, _) = _chains.advance(
+        state, (positions, diverged) = _chains.advance(
             aim, state, data, spread, jax.random.fold_in(run, number), schedule
         )
+        tick(1 / len(steps))
         if not schedule.adapt[0]:
+            divergences = divergences + diverged
             # Every rounds-th draw, counted across blocks.
             kept.append(positions[-(len(kept) * BLOCK) % rounds :: rounds])
         elif not steps[number + 1].adapt[0]:
@@ -130,9 +147,12 @@ def sample(key: jax.Array, problem: Problem, chains: int, draws: int, rounds: in
     back = problem.units.from_box
     positions = jnp.concatenate(kept)[:draws]
     user = _finish(finish, positions, data, back, shape)
+    keep = latent.fits(shape, draws * chains * len(problem.n))
+    told = np.asarray(divergences), np.asarray(positions) if keep else None
     if jax.default_backend() == "cpu":
-        return Sampled(np.asarray(user), *diagnose(np.asarray(user)))
-    return Sampled(*map(np.asarray, (user, *_diagnose(user))))
+        return Sampled(np.asarray(user), *diagnose(np.asarray(user)), *told)
+    rhat, ess = _diagnose(user)
+    return Sampled(np.asarray(user), np.asarray(rhat), np.asarray(ess), *told)
 
 
 def _shape(problem: Problem) -> Shape:
@@ -159,8 +179,10 @@ def _starts(
     drawn = prior_statistics(rng, problem.n, problem.box_prior, number, shape.rank, n_noise=n_noise)
     v = drawn.coordinates(noisy_n=problem.noisy_n)
     # Many groups share one prior: then a few draws each, and their common spread, will do.
-    spread = np.std(v, axis=1 if number == PRIOR_DRAWS else (0, 1), keepdims=True)
-    spread = np.broadcast_to(spread[:, 0].T, (v.shape[-1], groups))
+    # Its interquartile range: a vague prior has tails in which a standard deviation is an accident.
+    over = 1 if number == PRIOR_DRAWS else (0, 1)
+    low, high = np.quantile(v, [0.25, 0.75], axis=over, keepdims=True)
+    spread = np.broadcast_to((high - low)[:, 0].T / 1.349, (v.shape[-1], groups))
     first = Statistics(*(a[:, :chains] for a in drawn))
     moved = towards(rng, first, problem.z, problem.noise_scale)
     v = moved.coordinates(noisy_n=problem.noisy_n)
@@ -204,39 +226,81 @@ def _finish(
     return jnp.einsum("ij,jgct->igct", back[0], drawn) + back[1][:, None, None, None]
 
 
+class _Collected:
+    """What the tries of all groups have given so far."""
+
+    def __init__(self, problem: Problem, chains: int, draws: int) -> None:
+        groups, size = len(problem.n), len(problem.x) + 2
+        self.user = np.empty((size, groups, chains, draws))
+        self.rhat, self.ess = np.empty((size, groups)), np.empty((size, groups))
+        self.tries, self.divergences = np.zeros(groups, int), np.zeros(groups, int)
+        self.latent: dict[str, np.ndarray] = {}
+        shape = full_rank(len(problem.x) + 1, noisy_n=problem.noisy_n)
+        self._wanted = latent.fits(shape, groups * chains * draws)
+
+    def put(self, problem: Problem, rows: np.ndarray, part: Sampled, seed: int) -> None:
+        """A slab's groups; padding beyond them is dropped."""
+        count = len(rows)
+        self.user[:, rows] = part.user[:, :count]
+        self.rhat[:, rows], self.ess[:, rows] = part.rhat[:, :count], part.ess[:, :count]
+        self.divergences[rows] = part.divergences[:count]
+        self.tries[rows] += 1
+        if not self._wanted or part.positions is None:
+            return
+        some = subset(problem, rows)
+        rng = np.random.default_rng([seed, int(rows[0]), int(self.tries[rows[0]])])
+        more = latent.latent(rng, some, _shape(some), part.positions[..., :count])
+        for name, values in more.items():
+            whole = self.latent.setdefault(
+                name, np.empty((len(problem.n), *values.shape[1:]), values.dtype)
+            )
+            whole[rows] = values
+
+    @property
+    def unconverged(self) -> np.ndarray:
+        return np.flatnonzero(~((self.rhat < RHAT) & (self.ess >= ESS)).all(axis=0))
+
+
 def run(
     problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
 ) -> Posterior:
     """All groups, slab by slab; those that did not converge get longer second and third tries."""
-    groups, size = len(problem.n), len(problem.x) + 2
-    made = Sampled(
-        np.empty((size, groups, chains, draws)), np.empty((size, groups)), np.empty((size, groups))
-    )
-    tries = np.zeros(groups, int)
-    todo = np.arange(groups)
-    key = jax.random.key(seed)
+    begin, groups = time.perf_counter(), len(problem.n)
+    made, todo = _Collected(problem, chains, draws), np.arange(groups)
+    key, lock = jax.random.key(seed), Lock()
+    seconds: list[float] = []
     for attempt, rounds in enumerate(ROUNDS):
         slabs = _slabs(problem, todo, chains * draws)
+        done = [0.0]
 
-        def work(number: int, attempt: int = attempt, rounds: int = rounds) -> int:
+        def work(number: int, attempt: int = attempt, rounds: int = rounds) -> None:
             rows = slabs[number]  # noqa: B023  # all work of one attempt ends before the next
+
+            def tick(share: float) -> None:
+                with lock:
+                    done[0] += share * len(rows)  # noqa: B023
+                    if progress is not None:
+                        progress(round(done[0]), len(todo))  # noqa: B023
+
             fresh = jax.random.fold_in(jax.random.fold_in(key, attempt), number)
             with _one_blas_thread():
-                part = sample(fresh, subset(problem, padded(rows)), chains, draws, rounds)
-            for whole, piece in zip(made, part, strict=True):
-                whole[:, rows] = piece[:, : len(rows)]
-            return len(rows)
+                part = sample(fresh, subset(problem, padded(rows)), chains, draws, rounds, tick)
+            with lock:
+                made.put(problem, rows, part, seed)
 
-        done = 0
-        for count in _in_parallel(work, len(slabs)):
-            done += count
-            if progress is not None:
-                progress(done, len(todo))
-        tries[todo] = attempt + 1
-        todo = np.flatnonzero(~((made.rhat < RHAT) & (made.ess >= ESS)).all(axis=0))
+        _in_parallel(work, len(slabs))
+        seconds.append(round(time.perf_counter() - begin - sum(seconds), 3))
+        todo = made.unconverged
         if not len(todo):
             break
-    return assembled(problem, made.user, made.rhat, made.ess, "exact", {"tries": tries})
+    details = {
+        "tries": made.tries,
+        "divergences": made.divergences,
+        "seconds": tuple(seconds),
+    }
+    only = problem.keys is None
+    more = {name: v[0] if only else v for name, v in made.latent.items()}
+    return assembled(problem, made.user, made.rhat, made.ess, "exact", details, more)
 
 
 def _slabs(problem: Problem, todo: np.ndarray, kept: int) -> list[np.ndarray]:
@@ -248,7 +312,7 @@ def _slabs(problem: Problem, todo: np.ndarray, kept: int) -> list[np.ndarray]:
     return [rows[i : i + most] for rows in alike for i in range(0, len(rows), most)]
 
 
-def _in_parallel(work: Callable[[int], int], count: int) -> Iterator[int]:
+def _in_parallel(work: Callable[[int], None], count: int) -> None:
     """One slab per core of a CPU, since XLA runs such small loops on a single one; two on a GPU.
 
     There the second is computed while the first is prepared or fetched.
@@ -256,10 +320,11 @@ def _in_parallel(work: Callable[[int], int], count: int) -> Iterator[int]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     workers = min(count, 2 if jax.default_backend() != "cpu" else cores or 1)
     if workers == 1:
-        yield from map(work, range(count))
+        for number in range(count):
+            work(number)
         return
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(work, range(count))
+        list(pool.map(work, range(count)))
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:

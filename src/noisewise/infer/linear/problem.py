@@ -189,9 +189,10 @@ def default_response(units: Units) -> NormalInverseGamma:
 def default_covariates(units: Units) -> NormalInverseWishart:
     """Vague in the box; measured to serve uniform, binary and skewed columns too.
 
-    A column's variance is IG(½, 0.05): it lets small variances be (a scale matrix of 1, as in the
-    prototype, rules out the 0.06 of a beta(1,6) column, whose slope it then covers at 82 %).
+    A column's variance given the others is IG(d/2, d/20), about 0.1: it lets small variances be (a
+    scale matrix of 1, as in the prototype, rules out the 0.06 of a beta(1,6) column, whose slope it
+    then covers at 82 %). A scale that did not grow with d would say that columns are collinear.
     """
     d = len(units.centre) - 1
-    box = NormalInverseWishart(np.zeros(d), 0.03, 0.1 * np.eye(d), float(d))
+    box = NormalInverseWishart(np.zeros(d), 0.03, 0.1 * d * np.eye(d), float(d))
     return box.mapped(-units.centre[:-1] / units.half[:-1], 1 / units.half[:-1])

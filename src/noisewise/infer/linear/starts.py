@@ -33,7 +33,8 @@ def prior_parameters(rng: np.random.Generator, prior: Prior, shape: tuple[int, .
     p: Any = Prior(*(np.asarray(f) for f in prior))  # type: ignore[arg-type]  # NumPy twin
     variance = p.rate / rng.standard_gamma(float(p.shape), shape)
     theta = p.mean + np.sqrt(variance)[..., None] * _whitened(rng, p.precision, shape)
-    x_factor = _inverse_wishart_factors(rng, p, shape)
+    degrees = np.broadcast_to(p.x_df, shape)
+    x_factor = inverse_wishart_factors(rng, np.linalg.cholesky(p.x_scale), degrees)
     white = rng.standard_normal((*shape, len(p.x_mean)))
     x_mean = p.x_mean + _times(x_factor, white) / np.sqrt(p.x_kappa)
     return Parameters(theta, variance, x_mean, x_factor)
@@ -124,9 +125,12 @@ def _lifted(scatter: np.ndarray, drawn: Statistics, noise: float) -> np.ndarray:
     """The factor; residual sums of squares that noise hides are taken from the prior's draw."""
     q, rank = drawn.factor.shape[-2:]
     if rank < q:
-        # A scatter of low rank: its best approximation would need a search; few records, loud
-        # noise: the prior's own draw serves.
-        return drawn.factor
+        # The nearest scatter of that rank, and its trapezoidal factor.
+        values, vectors = np.linalg.eigh(scatter)
+        root = vectors[..., -rank:] * np.sqrt(np.maximum(values[..., -rank:], 1e-300))[..., None, :]
+        factor = np.swapaxes(np.linalg.qr(np.swapaxes(root, -1, -2))[1], -1, -2)
+        signs = np.sign(np.diagonal(factor, axis1=-2, axis2=-1))[..., None, :]
+        return np.asarray(factor * signs)
     factor = np.linalg.cholesky(
         scatter + 1e-12 * np.eye(q) * np.trace(scatter, axis1=-2, axis2=-1)[..., None, None]
     )
@@ -169,12 +173,11 @@ def _bartlett(
     return factor
 
 
-def _inverse_wishart_factors(
-    rng: np.random.Generator, prior: Prior, shape: tuple[int, ...]
+def inverse_wishart_factors(
+    rng: np.random.Generator, scale_factor: np.ndarray, degrees: np.ndarray
 ) -> np.ndarray:
     """Lower T with T Tᵀ ~ InverseWishart: scale = P Pᵀ, T Tᵀ = P B⁻ᵀ B⁻¹ Pᵀ."""
-    d = len(prior.x_mean)
-    degrees = np.broadcast_to(np.asarray(prior.x_df), shape)
-    inverse = np.linalg.inv(_bartlett(rng, degrees, (*shape, d), d))
-    root = np.linalg.cholesky(np.asarray(prior.x_scale)) @ np.swapaxes(inverse, -1, -2)
+    d = scale_factor.shape[-1]
+    inverse = np.linalg.inv(_bartlett(rng, degrees, (*degrees.shape, d), d))
+    root = scale_factor @ np.swapaxes(inverse, -1, -2)
     return np.linalg.cholesky(root @ np.swapaxes(root, -1, -2))
