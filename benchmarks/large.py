@@ -1,4 +1,4 @@
-"""Many covariates: does `exact` converge by default, and how long does it take, compilation included?
+"""Many covariates: does `exact` converge by default, and how long does it take, all included?
 
 ``python -m benchmarks.large D [N,EPSILON ...]``. Half of the covariates are binary, all are mixed,
 y is noisy; priors are the defaults. Noise comes from NumPy: a simulation.
@@ -53,8 +53,9 @@ def run(d: int, grid: list[tuple[int, float]]) -> None:
         worst = max(float(np.max(r)) for r in post.rhat.values())
         least = min(float(np.min(e)) for e in post.ess.values())
         print(
-            f"large: d={d} n={n:,} eps={epsilon:g}: {took:.0f} s, tries {post.details['tries'][0]}, "
-            f"R-hat {worst:.4f}, least ESS {least:.0f}, converged {post.converged}",
+            f"large: d={d} n={n:,} eps={epsilon:g}: {took:.0f} s, "
+            f"tries {post.details['tries'][0]}, R-hat {worst:.4f}, "
+            f"least ESS {least:.0f}, converged {post.converged}",
             flush=True,
         )
 

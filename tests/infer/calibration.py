@@ -4,17 +4,19 @@ The paper's synthetic set-up (section 4.2): (θ, σ²) ~ NIG(0, .5/19 I, 20, .5)
 with (μ, τ²) ~ NIW(0, 1, I, 50); as there, noise is added to unclamped statistics. Noise comes from
 NumPy: this is a simulation. The scale is the tight replace-one sensitivity (errata E1) over ε.
 
-``python -m tests.infer.calibration`` prints every cell; all trials of a cell are one batch.
+``python -m tests.infer.calibration TRIALS SEED [paper beside robust secret clamped]`` prints every
+cell; all trials of a cell are one batch.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy import stats
 
+from noisewise.infer import METHODS
 from noisewise.infer.linear import exact
 from noisewise.infer.linear.problem import Problem, Units, default_covariates
 from noisewise.infer.posterior import Posterior
@@ -71,8 +73,13 @@ def simulate(
     seed: int,
     covariates: Covariates = normal,
     prior: NormalInverseWishart | None = None,
+    secret_n: bool = False,
+    outside: float = 0.0,
 ) -> tuple[Problem, np.ndarray]:
-    """A problem whose groups are the trials, and the true (θ, σ²) of each."""
+    """A problem whose groups are the trials, and the true (θ, σ²) of each.
+
+    ``secret_n``: n is released with the same noise. ``outside``: this share of all y is clamped.
+    """
     # A stream of its own for every cell: shared truths would make one unlucky draw look like many.
     rng = np.random.default_rng([seed, trials, n, round(1000 * epsilon), d])
     inner = response_prior(d)
@@ -82,19 +89,25 @@ def simulate(
     x = covariates(rng, trials, n, d)
     y = np.einsum("tnd,td->tn", x, theta[:, :d]) + theta[:, d:]
     y = y + np.sqrt(variance)[:, None] * rng.standard_normal((trials, n))
+    if outside:
+        limit = np.quantile(np.abs(y), 1 - outside)
+        y = np.clip(y, -limit, limit)
     w = np.concatenate([x, y[..., None]], axis=2)
     rows, columns = np.triu_indices(d + 1)
     gram = np.einsum("tni,tnj->tij", w, w)[:, rows, columns]
     k = d + 1
     scale = k * (k + 2) ** 2 / (2 * (k + 1)) / epsilon
     exact_sums = np.concatenate([gram, w.sum(axis=1)], axis=1)
+    if secret_n:
+        exact_sums = np.column_stack([exact_sums, np.full(trials, n)])
     z = exact_sums + rng.laplace(0, scale, exact_sums.shape)
+    sizes = np.maximum(z[:, -1], d + 3) if secret_n else np.full(trials, float(n))
     problem = Problem(
         x=tuple(f"x{i}" for i in range(d)),
         y="y",
         z=z,
-        n=np.full(trials, float(n)),
-        noisy_n=False,
+        n=sizes,
+        noisy_n=secret_n,
         noise_scale=scale,
         mechanism="laplace",
         response=inner,
@@ -129,25 +142,44 @@ SHAPES = {
 
 def line(name: str, post: Posterior, truth: np.ndarray) -> str:
     distance, covered = judged(post, truth)
-    least = min(float(e.min()) for e in post.ess.values())
+    ess = np.min(list(post.ess.values()), axis=0)
+    tries = ""
+    if "tries" in post.details:
+        tries = f", tries {np.bincount(post.details['tries'])[1:].tolist()}"
     return (
-        f"{name}: KS {np.round(distance, 3)}, coverage {np.round(covered, 3)}, not converged "
-        f"{len(post.unconverged)}, least ESS {least:.0f}, "
-        f"tries {np.bincount(post.details['tries'])[1:].tolist()}"
+        f"{name} [{post.method}]: KS {np.round(distance, 3)}, coverage {np.round(covered, 3)}, "
+        f"not converged {len(post.unconverged)}, ESS least {ess.min():.0f} "
+        f"median {np.median(ess):.0f}{tries}"
     )
 
 
-def main(trials: int = 300, seed: int = 8, robust: int = 1) -> None:
+BESIDE = ("gibbs-update", "gibbs-prior", "naive")
+
+
+def cells(trials: int, seed: int, chosen: Sequence[str]) -> Iterator[str]:
     for n, epsilon, d in PAPER:
         problem, truth = simulate(trials, n, epsilon, d, seed)
-        post = exact.run(problem, seed, 4, 1000)
-        print(line(f"paper n={n} eps={epsilon} d={d}", post, truth), flush=True)
-    for shape, draw in SHAPES.items() if robust else ():
+        for method in ("exact", *BESIDE) if "beside" in chosen else ("exact",):
+            if "paper" in chosen or method != "exact":
+                post = METHODS["linear-regression"][method](problem, seed, 4, 1000, None)
+                yield line(f"paper n={n} eps={epsilon} d={d}", post, truth)
+    for shape, draw in SHAPES.items() if "robust" in chosen else ():
         for n, epsilon in ROBUST:
             problem, truth = simulate(trials, n, epsilon, 1, seed, draw, vague_covariates(1))
-            post = exact.run(problem, seed, 4, 1000)
-            print(line(f"{shape} n={n} eps={epsilon}", post, truth), flush=True)
+            yield line(f"{shape} n={n} eps={epsilon}", exact.run(problem, seed, 4, 1000), truth)
+    for n, epsilon in [(100, 1.0), (1000, 0.1), (1000, 1.0)] if "secret" in chosen else ():
+        problem, truth = simulate(trials, n, epsilon, 1, seed, secret_n=True)
+        yield line(f"secret n={n} eps={epsilon}", exact.run(problem, seed, 4, 1000), truth)
+    for share in (0.01, 0.05, 0.15, 0.33) if "clamped" in chosen else ():
+        problem, truth = simulate(trials, 1000, 1.0, 1, seed, outside=share)
+        name = f"clamped {share:.0%} of y, n=1000 eps=1.0"
+        yield line(name, exact.run(problem, seed, 4, 1000), truth)
+
+
+def main(trials: str = "300", seed: str = "8", *chosen: str) -> None:
+    for told in cells(int(trials), int(seed), chosen or ("paper", "robust")):
+        print(told, flush=True)
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -60,6 +60,11 @@ def joined(*parts: Matrix) -> Matrix:
     return np.concatenate(parts) if is_entries(parts[0]) else jnp.concatenate(parts)
 
 
+def single(value: Any, like: Matrix) -> Matrix:
+    """A vector of one number, of the other's kind."""
+    return listed([value]) if is_entries(like) else value[None]
+
+
 def constant(values: np.ndarray, like: Matrix) -> Matrix:
     """Numbers as a matrix of the other's kind; zeros stay literal, and cost nothing later."""
     return values.astype(object) if is_entries(like) else jnp.asarray(values)

@@ -39,6 +39,19 @@ def test_without_noise_the_sums_are_the_sums() -> None:
     assert set(post.details) == {"tries", "divergences", "seconds"}
 
 
+def test_a_secret_n_is_inferred() -> None:
+    """Noise of 2 on n = 60 and on the sums: n comes back, as uncertain as it must be."""
+    rng = np.random.default_rng(60)
+    chosen = [table(rng, 60) for _ in range(GROUPS)]
+    post = exact.run(problem(chosen, 2.0, noisy_n=True), 0, CHAINS, DRAWS)
+    assert post.converged, post.status
+    n = post.latent["s"][..., -1]
+    assert post.latent["s"].shape[-1] == 6
+    assert (np.abs(n.mean(axis=(1, 2)) - 60) < 10).all()
+    # A Laplace of scale 2 has an sd of 2.8; the other sums can only help.
+    assert ((n.std(axis=(1, 2)) > 0.5) & (n.std(axis=(1, 2)) < 4)).all()
+
+
 def test_what_would_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not latent.fits(full_rank(2), 73_000 * 2000)
     monkeypatch.setattr(latent, "MOST", 1000)

@@ -33,6 +33,7 @@ from noisewise.numerics.triangular import (
     joined,
     log_determinant,
     scaled,
+    single,
     solve_lower,
     solve_upper,
     stacked,
@@ -77,21 +78,13 @@ def conjugate(p: Point, prior: Prior) -> Conjugate:
     if rank < q:
         return _singular(p, prior, factor)
     slopes = solve_upper(x_factor, p.factor[d, :d])
-    fit = joined(slopes, _single(p.mean[d] - dot(slopes, x_mean), slopes))
+    fit = joined(slopes, single(p.mean[d] - dot(slopes, x_mean), slopes))
     delta = fit - prior.mean
     pull = times(prior.precision, delta)
     half = solve_lower(factor, pull)
     rss = p.n * jnp.exp(2 * p.log_diagonal[d])
     rate = prior.rate + 0.5 * (rss + dot(delta, pull) - dot(half, half))
     return Conjugate(fit - solve_upper(factor, half), factor, prior.shape + p.n / 2, rate)
-
-
-def _single(value: Any, like: Matrix) -> Matrix:
-    if not is_entries(like):
-        return value[None]
-    made = np.empty(1, object)
-    made[0] = value
-    return made
 
 
 def _cross_products(x_mean: Matrix, x_factor: Matrix, n: jax.Array) -> Matrix:
@@ -111,7 +104,7 @@ def _singular(p: Point, prior: Prior, factor: Matrix) -> Conjugate:
     x_mean, x_factor = p.mean[:d], p.factor[:d]
     off = p.factor[d] - times(x_factor.T, prior.mean[:d])
     level = p.mean[d] - dot(prior.mean[:d], x_mean) - prior.mean[d]
-    both = joined(times(x_factor, off) + scaled(level, x_mean), _single(level, x_mean))
+    both = joined(times(x_factor, off) + scaled(level, x_mean), single(level, x_mean))
     half = solve_lower(factor, scaled(p.n, both))
     rate = prior.rate + 0.5 * (p.n * (dot(off, off) + level**2) - dot(half, half))
     return Conjugate(prior.mean + solve_upper(factor, half), factor, prior.shape + p.n / 2, rate)
@@ -168,5 +161,5 @@ def draw_parameters(key: jax.Array, p: Point, prior: Prior, batch: tuple[int, ..
     if is_entries(p.mean):
         white = entries(white, 1)
     spread = scaled(jnp.sqrt(variance), solve_upper(posterior.factor, white))
-    drawn = joined(posterior.mean + spread, _single(variance, p.mean))
+    drawn = joined(posterior.mean + spread, single(variance, p.mean))
     return stacked(drawn) if is_entries(drawn) else drawn

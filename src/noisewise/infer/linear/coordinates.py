@@ -31,6 +31,7 @@ from noisewise.numerics.triangular import (
     is_entries,
     joined,
     scaled,
+    single,
     strictly_lower,
     times_transposed,
 )
@@ -91,7 +92,7 @@ def released(p: Point, *, noisy_n: bool) -> Matrix:
     second = times_transposed(p.factor, p.factor) + p.mean[:, None] * p.mean[None]
     sums = [scaled(p.n, second[np.triu_indices(q)]), scaled(p.n, p.mean)]
     if noisy_n:
-        sums.append(np.array([p.n], object) if is_entries(p.mean) else p.n[None])
+        sums.append(single(p.n, p.mean))
     return joined(*sums)
 
 
