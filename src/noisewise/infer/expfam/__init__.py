@@ -1,0 +1,1 @@
+"""Exponential families: from one noisy sum to a posterior (thesis chapter 4, appendix B)."""
