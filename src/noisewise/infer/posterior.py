@@ -34,6 +34,7 @@ class Posterior:
     keys: tuple[str | int, ...] | None = None
     prior: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    family: Any = None
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:
