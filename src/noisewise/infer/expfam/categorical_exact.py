@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from noisewise.artifact import ArgumentError
 from noisewise.infer.expfam.assemble import posterior
-from noisewise.infer.expfam.family import Conjugate
+from noisewise.infer.expfam.family import Conjugate, draw
 from noisewise.infer.expfam.problem import Problem
 from noisewise.infer.posterior import Posterior
 
@@ -51,7 +51,7 @@ def run(
         if progress is not None:
             progress(group + 1, groups)
     given = Conjugate(jnp.asarray(counts) + prior, jnp.zeros((1,)))
-    theta = np.asarray(jax.jit(problem.family.draw)(jax.random.key(seed), given))
+    theta = np.asarray(draw(problem.family, jax.random.key(seed), given))
     shaped = theta.reshape(groups, chains, draws, len(prior))
     told = {} if problem.counted is None else {"n": "secret: flat prior over 0, 1, 2, …"}
     return posterior(problem, shaped, "exact", told)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
@@ -34,7 +35,8 @@ class Conjugate(NamedTuple):
 
     def updated(self, s: Any, n: Any) -> Conjugate:
         """Conjugate-Update of thesis B.1.1; ``n`` lacks the last axis of ``s``."""
-        return Conjugate(self.sums + s, self.counts + jnp.asarray(n)[..., None])
+        sums, counts = self.sums + s, self.counts + jnp.asarray(n)[..., None]
+        return Conjugate(sums, jnp.broadcast_to(counts, (*sums.shape[:-1], counts.shape[-1])))
 
 
 @dataclass(frozen=True)
@@ -121,3 +123,9 @@ class Family(ABC):
         flat = jnp.asarray(theta).reshape(-1, theta.shape[-1])
         slope = jax.vmap(lambda th: jax.grad(self.log_partition)(self.natural(th))[0])
         return np.asarray(slope(flat)).reshape(theta.shape[:-1])
+
+
+@partial(jax.jit, static_argnums=0)
+def draw(family: Family, key: jax.Array, given: Conjugate) -> jax.Array:
+    """``family.draw``, compiled once for a family and a shape."""
+    return family.draw(key, given)

@@ -75,7 +75,26 @@ def joint(family: Family, interval: Interval, eta: jax.Array) -> Joint:
             cross = cross + jnp.outer(t, part.first)
     mean = jnp.concatenate([first, every.first])
     moments = jnp.block([[second, cross], [cross.T, every.second]])
-    return Joint(mean, moments - jnp.outer(mean, mean))
+    covariance = moments - jnp.outer(mean, mean)
+    if len(first) == 1:
+        return _within_reach(family, interval, Joint(mean, covariance))
+    return Joint(mean, covariance)
+
+
+def _within_reach(family: Family, interval: Interval, joint: Joint) -> Joint:
+    """Where nearly every record is far outside, differences of huge moments are all rounding.
+
+    What one record contributes lies in an interval, so its mean does, its variance is at most a
+    quarter of the squared width, and its correlation with t at most one.
+    """
+    low, high = interval.lower, interval.upper
+    if interval.outside == "drop":
+        low, high = min(low, 0.0), max(high, 0.0)
+    own = jnp.clip(joint.covariance[0, 0], 0.0, (high - low) ** 2 / 4)
+    most = jnp.sqrt(own * joint.covariance[1, 1])
+    both = jnp.clip(joint.covariance[0, 1], -most, most)
+    covariance = jnp.stack([own, both, both, joint.covariance[1, 1]]).reshape(2, 2)
+    return Joint(jnp.clip(joint.mean, jnp.array([low, -jnp.inf]), jnp.array([high, jnp.inf])), covariance)
 
 
 def _difference(one: Part, other: Part) -> Part:

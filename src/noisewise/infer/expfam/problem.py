@@ -21,7 +21,7 @@ from noisewise.artifact import (
     Tables,
 )
 from noisewise.infer.expfam.families import Bernoulli, Binomial, Categorical, find
-from noisewise.infer.expfam.family import Conjugate, Family
+from noisewise.infer.expfam.family import Conjugate, Family, draw
 from noisewise.infer.expfam.observed import Interval, interval
 
 LEAST_MASS = 1e-9
@@ -150,7 +150,7 @@ def _check(problem: Problem) -> None:
     key = jax.random.key(0)
     prior = problem.conjugate
     many = Conjugate(*(jnp.broadcast_to(a, (2000, *a.shape)) for a in prior))
-    theta = problem.family.draw(key, many)
+    theta = draw(problem.family, key, many)
     low, high = (f(problem.family.whole) for f in (problem.interval.below, problem.interval.above))
 
     def inside(th: jax.Array) -> jax.Array:
