@@ -22,7 +22,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.infer.expfam import categorical_exact, grid, law
 from noisewise.infer.expfam.assemble import posterior
-from noisewise.infer.expfam.families import Categorical
+from noisewise.infer.expfam.families import Categorical, find
 from noisewise.infer.expfam.kernel import series
 from noisewise.infer.expfam.likelihood import likelihood
 from noisewise.infer.expfam.problem import Problem
@@ -48,6 +48,12 @@ class Density(NamedTuple):
     values: np.ndarray
 
 
+def serves(distribution: object) -> bool:
+    """Whether there is an exact method for the family of that name."""
+    kind = find(distribution)
+    return kind is Categorical or len(kind.parameters) == 1
+
+
 def run(
     problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
 ) -> Posterior:
@@ -56,7 +62,8 @@ def run(
         return categorical_exact.run(problem, seed, chains, draws, progress)
     if problem.family.dimension > 1:
         raise ArgumentError(
-            f"method: there is no exact method for {problem.family.name}; use method='gibbs'"
+            f"method: there is no exact method for {problem.family.name}, which has several "
+            "parameters; use method='gibbs'"
         )
     rng = np.random.default_rng(seed)
     groups = len(problem.z)

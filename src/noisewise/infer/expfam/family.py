@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -56,7 +56,7 @@ class Family(ABC):
     @classmethod
     def for_release(cls, model: Mapping[str, Any], statistic: PowerSums) -> Family:
         """The family with its known parameters, from the words of a release."""
-        names = [n for n in cls.__dataclass_fields__]
+        names = [field.name for field in fields(cls)]
         absent = [n for n in names if n not in model]
         if absent:
             raise ArgumentError(f"release: its model lacks {absent[0]!r}, which {cls.name} needs")

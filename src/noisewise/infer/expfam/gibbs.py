@@ -69,9 +69,10 @@ def advance(
 def start(
     family: Family, law: Law, mechanism: str, key: jax.Array, g: Group, chains: int
 ) -> Chain:
-    """Prior draws, those favoured that the release does not rule out.
+    """Prior draws, weighed by a rough likelihood; evenly spaced quantiles of them.
 
-    Far apart, so that R-hat can tell: the release speaks with a third of its force.
+    Far apart, so that R-hat can tell, and in every mode that has its share of the weight: a sum
+    over an interval may fit two values of the parameter.
     """
     groups, d = g.z.shape
     draw_key, pick_key, mix_key = jax.random.split(key, 3)
@@ -80,10 +81,14 @@ def start(
     joint = jax.vmap(jax.vmap(lambda th: law(family, family.natural(th))))(theta)
     off = g.z[:, None] - g.n[:, None, None] * joint.mean[..., :d]
     own = jnp.diagonal(joint.covariance, axis1=-2, axis2=-1)[..., :d]
-    spread = 9 * (g.n[:, None, None] * own + 2 * g.noise[:, None, None] ** 2)
+    spread = 2 * (g.n[:, None, None] * own + 2 * g.noise[:, None, None] ** 2)
     weight = -0.5 * jnp.sum(off**2 / spread + jnp.log(spread), axis=-1)
     weight = jnp.where(jnp.isfinite(weight), weight, -jnp.inf)
-    picked = jax.random.categorical(pick_key, weight[:, None], axis=-1, shape=(groups, chains))
+    order = jnp.argsort(theta[..., 0], axis=1)
+    share = jnp.cumsum(jnp.take_along_axis(jax.nn.softmax(weight, axis=1), order, axis=1), axis=1)
+    even = (jnp.arange(chains) + jax.random.uniform(pick_key, (groups, 1))) / chains
+    place = jnp.minimum((share[:, None] < even[..., None]).sum(axis=-1), STARTS - 1)
+    picked = jnp.take_along_axis(order, place, axis=1)
     theta = jnp.take_along_axis(theta, picked[..., None], axis=1)
     noise = jnp.broadcast_to(g.noise[:, None, None] ** 2, (groups, chains, d))
     if mechanism == "laplace":

@@ -96,13 +96,17 @@ def sweep(
     s = jnp.where(bad[..., None], family.nearest(s, g.n[:, None]), s)
     prior = Conjugate(*(a[:, None] for a in g.prior))
     theta = family.draw(theta_key, prior.updated(s, g.n[:, None]))
+    # Where moments are all rounding (every record far outside), a chain stays where it is.
+    lost = ~(jnp.isfinite(theta).all(axis=-1) & jnp.isfinite(pair).all(axis=-1))
+    theta = jnp.where(lost[..., None], chain.theta, theta)
     mixture = chain.mixture
     if mechanism == "laplace":
         white = jax.random.normal(normal_key, mixture.shape)
         uniform = jax.random.uniform(uniform_key, mixture.shape)
         residual = g.z[:, None] - pair[..., :d]
-        mixture = laplace_variances(white, uniform, residual, g.noise[:, None, None])
-    return Chain(theta, mixture, chain.again + tries, chain.projected + bad)
+        fresh = laplace_variances(white, uniform, residual, g.noise[:, None, None])
+        mixture = jnp.where(lost[..., None], mixture, fresh)
+    return Chain(theta, mixture, chain.again + tries, chain.projected + (bad | lost))
 
 
 def _possible(
