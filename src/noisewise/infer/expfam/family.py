@@ -90,6 +90,21 @@ class Family(ABC):
         """t(x) of one record; x itself unless overridden."""
         return jnp.asarray(x)[None]
 
+    # -- units -----------------------------------------------------------------------------
+
+    @property
+    def standard(self) -> Family:
+        """The same family in units of its own, so that one compilation serves all releases."""
+        return self
+
+    def to_standard(self, x: np.ndarray) -> np.ndarray:
+        """Records in these units."""
+        return x
+
+    def from_standard(self, theta: np.ndarray) -> np.ndarray:
+        """Parameters (…, parameter) back in the user's units."""
+        return theta
+
     # -- the prior -------------------------------------------------------------------------
 
     @abstractmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -35,16 +35,6 @@ SLAB = 512
 FEW = 30
 """Records below which the central limit theorem is not to be trusted."""
 STARTS = 512
-
-
-@lru_cache(maxsize=256)
-def law(interval: Interval) -> Law:
-    """Cached, because a compiled block is tied to the function it was traced with."""
-
-    def moments_at(family: Family, eta: jax.Array) -> moments.Joint:
-        return moments.joint(family, interval, eta)
-
-    return moments_at
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -78,7 +68,7 @@ def start(
     draw_key, pick_key, mix_key = jax.random.split(key, 3)
     wide = Conjugate(*(jnp.broadcast_to(a[:, None], (groups, STARTS, a.shape[-1])) for a in g.prior))
     theta = family.draw(draw_key, wide)
-    joint = jax.vmap(jax.vmap(lambda th: law(family, family.natural(th))))(theta)
+    joint = jax.vmap(jax.vmap(lambda th: law(family, g.interval, family.natural(th))))(theta)
     off = g.z[:, None] - g.n[:, None, None] * joint.mean[..., :d]
     own = jnp.diagonal(joint.covariance, axis1=-2, axis2=-1)[..., :d]
     spread = 2 * (g.n[:, None, None] * own + 2 * g.noise[:, None, None] ** 2)
@@ -123,10 +113,10 @@ def run(
     for first in range(0, groups, SLAB):
         rows = slice(first, min(first + SLAB, groups))
         values, state = sample(
-            problem.family, law(problem.interval), problem.mechanism,
+            problem.family.standard, moments.joint, problem.mechanism,
             jax.random.fold_in(key, first), data(problem, rows), chains, draws,
         )  # fmt: skip
-        drawn.append(values)
+        drawn.append(problem.family.from_standard(values))
         again.append(np.asarray(state.again))
         projected.append(np.asarray(state.projected))
         if progress is not None:
@@ -148,7 +138,9 @@ def data(problem: Problem, rows: slice) -> Group:
     prior = Conjugate(
         *(jnp.broadcast_to(a, (len(z), *a.shape)) for a in map(jnp.asarray, problem.conjugate))
     )
-    return Group(z, n, jnp.full(len(z), problem.scale), prior)
+    ends = problem.family.to_standard(np.array([problem.interval.lower, problem.interval.upper], float))
+    interval = Interval(jnp.asarray(ends[0]), jnp.asarray(ends[1]), problem.interval.outside)
+    return Group(interval, z, n, jnp.full(len(z), problem.scale), prior)
 
 
 def _caution(problem: Problem) -> None:

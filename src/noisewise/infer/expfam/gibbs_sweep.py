@@ -23,6 +23,7 @@ import jax.numpy as jnp
 
 from noisewise.infer.expfam.family import Conjugate, Family
 from noisewise.infer.expfam.moments import Joint
+from noisewise.infer.expfam.observed import Interval
 from noisewise.numerics.scale_mixture import laplace_variances
 from noisewise.numerics.triangular import cholesky, solve_lower, solve_upper
 
@@ -30,13 +31,14 @@ TRIES = 30
 RIDGE = 1e-10
 """Relative, on the diagonal: t̂ and t may coincide, categories always add up."""
 
-Law = Callable[[Family, jax.Array], Joint]
-"""Moments of (t̂, t) at one η."""
+Law = Callable[[Family, Interval, jax.Array], Joint]
+"""Moments of (t̂, t) at one η: ``moments.joint``, or another approximation to compare with."""
 
 
 class Group(NamedTuple):
-    """Data, leading with the group."""
+    """Data, leading with the group; the interval is everyone's."""
 
+    interval: Interval
     z: jax.Array
     n: jax.Array
     noise: jax.Array
@@ -87,7 +89,7 @@ def sweep(
     d = g.z.shape[-1]
 
     def moments_at(theta: jax.Array) -> Joint:
-        return law(family, family.natural(theta))
+        return law(family, g.interval, family.natural(theta))
 
     joint = jax.vmap(jax.vmap(moments_at))(chain.theta)
     gain = jax.vmap(jax.vmap(_gain, in_axes=(0, None, 0)))(joint, g.n, chain.mixture)

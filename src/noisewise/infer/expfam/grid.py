@@ -45,7 +45,7 @@ def parameter(family: Family, v: jax.Array) -> jax.Array:
     )
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=0)
 def _described(
     family: Family, interval: Interval, v: jax.Array, prior: Conjugate
 ) -> tuple[jax.Array, ...]:

@@ -24,8 +24,8 @@ MOST_VALUES = 2**14
 
 def ends(family: Family, interval: Interval) -> tuple[float, float]:
     """Least and greatest contribution of one record."""
-    low = interval.below(family.whole) + 1 if family.whole else interval.lower
-    high = interval.above(family.whole)
+    low = float(interval.below(family.whole)) + family.whole
+    high = float(interval.above(family.whole))
     if interval.outside == "drop":
         return min(low, 0.0), max(high, 0.0)
     return low, high
@@ -35,7 +35,7 @@ def ends(family: Family, interval: Interval) -> tuple[float, float]:
 def nodes(family: Family, interval: Interval, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Values inside the interval and their weights (1 for whole numbers); ``size`` if continuous."""
     if family.whole:
-        low, high = interval.below(True) + 1, interval.above(True)
+        low, high = float(interval.below(True)) + 1, float(interval.above(True))
         if high - low + 1 > MOST_VALUES:
             raise ArgumentError(
                 f"method: exact handles up to {MOST_VALUES} whole numbers in the interval, not "

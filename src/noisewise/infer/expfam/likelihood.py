@@ -22,7 +22,7 @@ from noisewise.infer.expfam.kernel import Series
 from noisewise.infer.expfam.observed import Interval
 
 
-@partial(jax.jit, static_argnums=(0, 1, 9))
+@partial(jax.jit, static_argnums=(0, 9))
 def _likelihood(
     family: Family, interval: Interval, eta: jax.Array, values: jax.Array, weights: jax.Array,
     added: jax.Array, frequency: jax.Array, coefficient: jax.Array, z: jax.Array, secret: str,

@@ -89,12 +89,13 @@ def _within_reach(family: Family, interval: Interval, joint: Joint) -> Joint:
     """
     low, high = interval.lower, interval.upper
     if interval.outside == "drop":
-        low, high = min(low, 0.0), max(high, 0.0)
+        low, high = jnp.minimum(low, 0.0), jnp.maximum(high, 0.0)
     own = jnp.clip(joint.covariance[0, 0], 0.0, (high - low) ** 2 / 4)
     most = jnp.sqrt(own * joint.covariance[1, 1])
     both = jnp.clip(joint.covariance[0, 1], -most, most)
     covariance = jnp.stack([own, both, both, joint.covariance[1, 1]]).reshape(2, 2)
-    return Joint(jnp.clip(joint.mean, jnp.array([low, -jnp.inf]), jnp.array([high, jnp.inf])), covariance)
+    mean = jnp.stack([jnp.clip(joint.mean[0], low, high), joint.mean[1]])
+    return Joint(mean, covariance)
 
 
 def _difference(one: Part, other: Part) -> Part:

@@ -7,27 +7,35 @@ would (``clamp``). ``whole``: the interval inside which a statistic is the sum a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
 
 from noisewise.artifact import PowerSums
 
 
+@partial(jax.tree_util.register_dataclass, data_fields=["lower", "upper"], meta_fields=["outside"])
 @dataclass(frozen=True)
 class Interval:
-    """Public ends and what happened beyond them; ``keep`` means that nothing lies beyond."""
+    """Public ends and what happened beyond them; ``keep`` means that nothing lies beyond.
 
-    lower: float
-    upper: float
-    outside: Literal["drop", "clamp", "keep"]
+    The ends are data to JAX: another interval is not another compilation.
+    """
 
-    def below(self, whole: bool) -> float:
+    lower: Any
+    upper: Any
+    outside: Literal["drop", "clamp", "keep"] = field(metadata={"static": True})
+
+    def below(self, whole: bool) -> Any:
         """The largest x that is outside on the left, or for continuous x the end itself."""
-        return math.ceil(self.lower) - 1.0 if whole else self.lower
+        return jnp.ceil(self.lower) - 1.0 if whole else self.lower
 
-    def above(self, whole: bool) -> float:
+    def above(self, whole: bool) -> Any:
         """The largest x inside."""
-        return float(math.floor(self.upper)) if whole else self.upper
+        return jnp.floor(self.upper) if whole else self.upper
 
 
 def interval(statistic: PowerSums, bounded: bool, whole: bool) -> Interval:
@@ -36,5 +44,5 @@ def interval(statistic: PowerSums, bounded: bool, whole: bool) -> Interval:
         return Interval(statistic.lower, statistic.upper, "keep")
     lower, upper = statistic.lower, statistic.upper
     if whole and statistic.outside == "clamp":
-        lower, upper = math.floor(lower + 0.5), math.floor(upper + 0.5)
+        lower, upper = float(math.floor(lower + 0.5)), float(math.floor(upper + 0.5))
     return Interval(lower, upper, statistic.outside)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -108,7 +109,7 @@ def _counts(release: Release, block: Block, prior: Any, keys: Any) -> Problem:
     n = np.maximum(np.rint(z.sum(axis=1)), 1.0) if secret else np.atleast_1d(release.n)
     given = _prior(prior, family, Bounds(0, 1))
     made = Problem(
-        family, Interval(0, len(family.levels) - 1, "keep"), column, z, n.astype(float),
+        family, Interval(0.0, len(family.levels) - 1.0, "keep"), column, z, n.astype(float),
         float(block.noise_scales[0]), block.noise.mechanism, given, keys,
         z.sum(axis=1) if secret else None,
     )  # fmt: skip
@@ -147,22 +148,24 @@ def _check(problem: Problem) -> None:
         raise ArgumentError("release: inference needs at least one record in every group")
     if problem.interval.outside == "keep":
         return
-    key = jax.random.key(0)
-    prior = problem.conjugate
-    many = Conjugate(*(jnp.broadcast_to(a, (2000, *a.shape)) for a in prior))
-    theta = draw(problem.family, key, many)
-    low, high = (f(problem.family.whole) for f in (problem.interval.below, problem.interval.above))
-
-    def inside(th: jax.Array) -> jax.Array:
-        eta = problem.family.natural(th)
-        return problem.family.cdf(jnp.asarray(high), eta) - problem.family.cdf(
-            jnp.asarray(low), eta
-        )
-
-    mass = float(jnp.nan_to_num(jax.vmap(inside)(theta)).mean())
-    if mass < LEAST_MASS:
+    mass = prior_mass(problem.family, problem.interval, problem.conjugate)
+    if float(mass) < LEAST_MASS:
         raise ArgumentError(
             f"prior: gives the public interval ({problem.interval.lower:g}, "
             f"{problem.interval.upper:g}) of {problem.column!r} no probability; check the prior's "
             "units, or ask the owner for another interval"
         )
+
+
+@partial(jax.jit, static_argnums=0)
+def prior_mass(family: Family, interval: Interval, prior: Conjugate) -> jax.Array:
+    """Probability of the interval, averaged over 2,000 draws from the prior."""
+    many = Conjugate(*(jnp.broadcast_to(a, (2000, *a.shape)) for a in prior))
+    theta = draw(family, jax.random.key(0), many)
+    low, high = interval.below(family.whole), interval.above(family.whole)
+
+    def inside(th: jax.Array) -> jax.Array:
+        eta = family.natural(th)
+        return family.cdf(jnp.asarray(high), eta) - family.cdf(jnp.asarray(low), eta)
+
+    return jnp.nan_to_num(jax.vmap(inside)(theta)).mean()

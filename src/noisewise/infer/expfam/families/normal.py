@@ -41,6 +41,21 @@ class Normal(Family):
         """The box is the release's own."""
         return cls(statistic.origin, statistic.scale)
 
+    @property
+    def standard(self) -> Normal:
+        """Of the box."""
+        return Normal()
+
+    def to_standard(self, x: np.ndarray) -> np.ndarray:
+        """u of x."""
+        return (x - self.origin) / self.scale
+
+    def from_standard(self, theta: np.ndarray) -> np.ndarray:
+        """Mean and variance of x from those of u."""
+        return np.asarray(
+            theta * np.array([self.scale, self.scale**2]) + np.array([self.origin, 0.0])
+        )
+
     def natural(self, theta: jax.Array) -> jax.Array:
         """(m/v, -1/2v) in the box."""
         m, v = (theta[0] - self.origin) / self.scale, theta[1] / self.scale**2
