@@ -11,7 +11,6 @@ which changes nothing in the posterior and everything in the arithmetic.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -30,12 +29,12 @@ from noisewise.infer.posterior import Posterior
 
 Report = Callable[[int, int], None]
 
-PER_DEVIATION = 16
+PER_DEVIATION = 12
 """Grid points per posterior standard deviation, at least."""
-WIDEST = 100.0
+WIDEST = 120.0
 """Posterior deviations one grid may span before its releases are split into two grids."""
 MODES = 4096
-NODES = (64, 128, 256, 512, 1024, 2048)
+NODES = (64, 256, 1024, 4096)
 FLOOR = 1e-13
 """Fourier sums are right to rounding: less than this, relative to the peak, is taken for zero."""
 SLAB = 4096
@@ -99,7 +98,7 @@ def densities(problem: Problem, rows: np.ndarray) -> list[tuple[np.ndarray, Dens
     z = possible(problem, problem.z[rows, 0], n)
     ends = {0, len(rows) - 1, len(rows) // 2}
     span = grid.union([grid.locate(problem, float(z[e]), n) for e in ends])
-    wide = (span.high - span.low) / max(span.deviation, 1e-12)
+    wide = span.deviations
     if (wide > WIDEST and z[0] < z[-1]) or len(rows) > SLAB:
         half = len(rows) // 2
         if wide > WIDEST:
@@ -111,14 +110,13 @@ def densities(problem: Problem, rows: np.ndarray) -> list[tuple[np.ndarray, Dens
         edge = found.values[:, [0, -1]].max(axis=0) / found.values.max()
         if (edge < 1e-7).all() or _at_the_end(problem, span):
             break
-        reach = 0.5 * (span.high - span.low)
-        span = dataclasses.replace(span, low=span.low - reach, high=span.high + reach)
+        span = span.widened()
     return [(rows, found)]
 
 
 def _at_the_end(problem: Problem, span: grid.Span) -> bool:
     low, high = grid.WIDEST[problem.family.domains[0]]
-    return span.low <= low or span.high >= high
+    return bool(span.v[0] <= low or span.v[-1] >= high)
 
 
 def possible(problem: Problem, z: np.ndarray, n: float) -> np.ndarray:
@@ -134,8 +132,8 @@ def possible(problem: Problem, z: np.ndarray, n: float) -> np.ndarray:
 def _on_grid(
     problem: Problem, z: np.ndarray, n: float, counted: float | None, span: grid.Span
 ) -> Density:
-    size = math.ceil(PER_DEVIATION * (span.high - span.low) / max(span.deviation, 1e-12))
-    v = np.linspace(span.low, span.high, 1 << max(8, min(12, (size - 1).bit_length())))
+    size = math.ceil(PER_DEVIATION * span.deviations)
+    v = span.points(1 << max(9, min(12, (size - 1).bit_length())))
     log_prior, eta, mean, variance = grid.described(problem, v)
     low, high = law.ends(problem.family, problem.interval)
     most = n if counted is None else max(counted, 0) + 45 * problem.count_scale + 1
@@ -175,14 +173,15 @@ def _highest_frequency(spread: float, n: float, width: float) -> float:
 
 def quantiles(v: np.ndarray, density: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Inverse CDF of a density that is linear between grid points."""
-    cells = (density[1:] + density[:-1]) / 2
+    width = np.diff(v)
+    cells = width * (density[1:] + density[:-1]) / 2
     cumulative = np.concatenate([[0.0], np.cumsum(cells)])
     target = uniform * cumulative[-1]
     at = np.clip(np.searchsorted(cumulative, target, side="right") - 1, 0, len(cells) - 1)
     left, right = density[at], density[at + 1]
     rest = (target - cumulative[at]) / np.maximum(cells[at], 1e-300)
-    # The share x of a cell with left x + (right - left) x²/2 = rest · (left + right)/2.
+    # The share x of a cell: left x + (right - left) x²/2 = rest · (left + right)/2.
     mean, slope = (left + right) / 2, right - left
     root = np.sqrt(np.maximum(left**2 + 2 * slope * rest * mean, 0.0))
     share = np.clip(2 * rest * mean / np.maximum(left + root, 1e-300), 0.0, 1.0)
-    return np.asarray(v[at] + share * (v[1] - v[0]))
+    return np.asarray(v[at] + share * width[at])

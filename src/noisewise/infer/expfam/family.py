@@ -121,13 +121,15 @@ class Family(ABC):
 
     # -- records ---------------------------------------------------------------------------
 
-    @abstractmethod
     def valid(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Whether s (…, statistic) can be the sum of n records' statistics."""
+        """Whether s (…, statistic) can be the sum of n records; by ``support`` where t(x) = x."""
+        low, high = self.support
+        return (s[..., 0] >= n * low) & (s[..., 0] <= n * high)
 
-    @abstractmethod
     def nearest(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """A valid s close to an impossible one (naive only, counted: errata E18)."""
+        """A valid s close to an impossible one; where it is used it is counted (errata E18)."""
+        low, high = self.support
+        return jnp.clip(s, (jnp.asarray(n) * low)[..., None], (jnp.asarray(n) * high)[..., None])
 
     @abstractmethod
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:

@@ -29,12 +29,32 @@ WIDEST = {"unit": (-34.0, 34.0), "positive": (-300.0, 300.0), "real": (-1e6, 1e6
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of v; the smallest posterior deviation in it; the least spread of one record."""
+    """A stretch of v, how many posterior deviations it counts up to each point, and the least
+    spread of one record's contribution where the posterior is.
 
-    low: float
-    high: float
-    deviation: float
+    A sum over an interval may fit two values of the parameter: deviations are local, so that a
+    narrow mode is resolved far from another one.
+    """
+
+    v: np.ndarray
+    length: np.ndarray
     spread: float
+
+    @property
+    def deviations(self) -> float:
+        """The stretch in posterior deviations."""
+        return float(self.length[-1])
+
+    def points(self, number: int) -> np.ndarray:
+        """As many points, evenly spaced in deviations."""
+        return np.interp(np.linspace(0, self.length[-1], number), self.length, self.v)
+
+    def widened(self) -> Span:
+        """Half as long again on either side, coarsely."""
+        reach, more = 0.5 * (self.v[-1] - self.v[0]), self.length[-1] / 4
+        v = np.concatenate([[self.v[0] - reach], self.v, [self.v[-1] + reach]])
+        length = np.concatenate([[0.0], self.length + more, [self.length[-1] + 2 * more]])
+        return Span(v, length, self.spread)
 
 
 def parameter(family: Family, v: jax.Array) -> jax.Array:
@@ -106,18 +126,31 @@ def locate(problem: Problem, z: float, n: float) -> Span:
         low, high = v[first], v[last]
         if not narrowed:
             break
-    weight = np.exp(total) / np.exp(total).sum()
-    centre = weight @ v
-    deviation = float(np.sqrt(weight @ (v - centre) ** 2))
-    spread = float(np.sqrt(variance[total > -12].min()))
-    return Span(float(low), float(high), deviation, spread)
+    return Span(v, _deviations(problem, n, v, total, mean, variance),
+                float(np.sqrt(variance[total > -12].min())))
+
+
+def _deviations(
+    problem: Problem, n: float, v: np.ndarray, total: np.ndarray, mean: np.ndarray,
+    variance: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Length from the left end in local posterior deviations; a valley counts for little."""
+    blur = n * variance + problem.scale**2
+    if problem.counted is not None:
+        blur = blur + (mean * problem.count_scale) ** 2
+    local = np.abs(n * np.gradient(mean, v)) / np.sqrt(blur)
+    weight = np.exp(total)
+    centre = (weight @ v) / weight.sum()
+    overall = np.sqrt(weight @ (v - centre) ** 2 / weight.sum())
+    per_unit = np.where(total > -DEPTH, local, 0.05 * local) + 1 / max(overall, 1e-12)
+    steps = np.diff(v) * (per_unit[1:] + per_unit[:-1]) / 2
+    return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def union(spans: list[Span]) -> Span:
-    """One stretch for several releases."""
-    return Span(
-        min(s.low for s in spans),
-        max(s.high for s in spans),
-        min(s.deviation for s in spans),
-        min(s.spread for s in spans),
-    )
+    """One stretch for several releases, as fine as the finest of them wherever it is."""
+    low, high = min(s.v[0] for s in spans), max(s.v[-1] for s in spans)
+    v = np.unique(np.concatenate([s.v for s in spans] + [[low, high]]))
+    steps = [np.diff(np.interp(v, s.v, s.length)) for s in spans]
+    length = np.concatenate([[0.0], np.cumsum(np.maximum(np.max(steps, axis=0), 1e-9))])
+    return Span(v, length, min(s.spread for s in spans))

@@ -59,7 +59,7 @@ def probabilities(
 
     if family.whole:
         upto = jax.vmap(cdf)(values)
-        inner = upto - jax.vmap(cdf)(values - 1)
+        inner = weights * (upto - jax.vmap(cdf)(values - 1))
     else:
         inner = weights * jax.vmap(jax.grad(cdf))(values)
     below = cdf(jnp.asarray(interval.below(family.whole)))
@@ -70,7 +70,7 @@ def probabilities(
     return jnp.concatenate([jnp.maximum(inner, 0.0), jnp.stack([below, above])])
 
 
-def contributions(family: Family, interval: Interval, values: np.ndarray) -> np.ndarray:
+def contributions(interval: Interval, values: np.ndarray) -> np.ndarray:
     """What the owner added for each node, and for a record below and above the interval."""
     atoms = (0.0, 0.0) if interval.outside == "drop" else (interval.lower, interval.upper)
     return np.concatenate([values, atoms])

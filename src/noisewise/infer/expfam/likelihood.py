@@ -22,18 +22,22 @@ from noisewise.infer.expfam.kernel import Series
 from noisewise.infer.expfam.observed import Interval
 
 
-@partial(jax.jit, static_argnums=(0, 9))
-def _likelihood(
-    family: Family, interval: Interval, eta: jax.Array, values: jax.Array, weights: jax.Array,
-    added: jax.Array, frequency: jax.Array, coefficient: jax.Array, z: jax.Array, secret: str,
-    n: jax.Array, count_scale: jax.Array,
+@partial(jax.jit, static_argnums=0)
+def _one_record(
+    family: Family, interval: Interval, values: jax.Array, weights: jax.Array, eta: jax.Array
+) -> jax.Array:
+    return jax.vmap(lambda e: law.probabilities(family, interval, values, weights, e))(eta)
+
+
+@partial(jax.jit, static_argnums=5)
+def _transform(
+    one: jax.Array, added: jax.Array, frequency: jax.Array, coefficient: jax.Array, n: jax.Array,
+    secret: str, count_scale: jax.Array,
 ) -> jax.Array:  # fmt: skip
-    one = jax.vmap(lambda e: law.probabilities(family, interval, values, weights, e))(eta)
+    """φ of all records times the noise's coefficients (parameter, frequency): no family in it."""
     angle = added[:, None] * frequency
     phi = jax.lax.complex(one @ jnp.cos(angle), one @ jnp.sin(angle))
-    many = _all_records(phi, n, secret, count_scale) * coefficient
-    turned = z[:, None] * frequency
-    return jnp.cos(turned) @ many.real.T + jnp.sin(turned) @ many.imag.T
+    return _all_records(phi, n, secret, count_scale) * coefficient
 
 
 def _all_records(
@@ -66,19 +70,16 @@ def likelihood(
     n: float, secret: str = "", count_scale: float = 0.0,
 ) -> np.ndarray:  # fmt: skip
     """(release, parameter), up to a factor; shapes are padded so that few are compiled."""
-    values, weights = law.nodes(family, interval, nodes)
-    added = law.contributions(family, interval, values)
-    frequency, coefficient = (_padded(a, 64) for a in series)
-    shown = _padded(z, 1)
-    found = _likelihood(
-        family, interval, jnp.asarray(eta), jnp.asarray(values), jnp.asarray(weights),
-        jnp.asarray(added), frequency, coefficient, shown, secret, jnp.asarray(float(n)),
-        jnp.asarray(count_scale or 1.0),
-    )  # fmt: skip
-    return np.asarray(found)[: len(z)]
+    values, weights = (_padded(a) for a in law.nodes(family, interval, nodes))
+    one = _one_record(family, interval, values, weights, jnp.asarray(eta))
+    added = jnp.asarray(law.contributions(interval, np.asarray(values)))
+    scales = jnp.asarray(float(n)), secret, jnp.asarray(count_scale or 1.0)
+    many = np.asarray(_transform(one, added, *map(_padded, series), *scales))
+    turned = z[:, None] * np.asarray(_padded(series.frequency))
+    return np.asarray(np.cos(turned) @ many.real.T + np.sin(turned) @ many.imag.T)
 
 
-def _padded(values: np.ndarray, least: int) -> jax.Array:
-    """Zeros up to a power of two."""
-    size = max(least, 1 << (len(values) - 1).bit_length())
+def _padded(values: np.ndarray) -> jax.Array:
+    """Zeros up to a power of four."""
+    size = 4 ** max(3, -(-(len(values) - 1).bit_length() // 2))
     return jnp.asarray(np.pad(values, (0, size - len(values))))

@@ -55,14 +55,6 @@ class Gamma(Family):
         """Gamma(kλ₂ + 1, λ₁)."""
         return variates.gamma(key, self.shape * given.counts + 1) / given.sums
 
-    def valid(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Above zero."""
-        return s[..., 0] > 0
-
-    def nearest(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Zero: the prior's rate keeps the posterior proper."""
-        return jnp.maximum(s, 0.0)
-
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
         """One waiting time."""
         return rng.gamma(self.shape, 1 / theta[..., 0])

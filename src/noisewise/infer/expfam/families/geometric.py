@@ -55,14 +55,6 @@ class Geometric(Family):
         shapes = jnp.concatenate([given.counts + 1, given.sums - given.counts], axis=-1)
         return dirichlet(key, shapes)[..., :1]
 
-    def valid(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Every record is at least 1."""
-        return s[..., 0] >= n
-
-    def nearest(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Clamped."""
-        return jnp.maximum(s, jnp.asarray(n)[..., None])
-
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
         """Trials up to the first success."""
         return rng.geometric(theta[..., 0])

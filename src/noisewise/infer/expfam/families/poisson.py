@@ -55,14 +55,6 @@ class Poisson(Family):
         """Gamma(λ₁, λ₂)."""
         return variates.gamma(key, given.sums) / given.counts
 
-    def valid(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Not below zero."""
-        return s[..., 0] >= 0
-
-    def nearest(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Clamped."""
-        return jnp.maximum(s, 0.0)
-
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
         """One count."""
         return rng.poisson(theta[..., 0])
