@@ -72,7 +72,7 @@ def exponential_density(
     shape: float, rate: float, mechanism: str = "laplace",
 ) -> Array:  # fmt: skip
     """Errata E19 by brute force: p(z | θ) = (1/π) ∫ Re[φ₁ⁿ e^{-itz}] φ_noise dt on a fine grid."""
-    t = np.linspace(0, 400 / (interval[1] - interval[0]), 800_001)
+    t = np.linspace(0, 400 / (interval[1] - interval[0]), 200_001)
     noise = 1 / (1 + (scale * t) ** 2) if mechanism == "laplace" else np.exp(-((scale * t) ** 2) / 2)
     found = []
     for r in rates:

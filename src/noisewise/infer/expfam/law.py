@@ -59,7 +59,8 @@ def probabilities(
 
     if family.whole:
         upto = jax.vmap(cdf)(values)
-        inner = weights * (upto - jax.vmap(cdf)(values - 1))
+        before = jnp.concatenate([cdf(values[0] - 1)[None], upto[:-1]])
+        inner = weights * (upto - before)
     else:
         inner = weights * jax.vmap(jax.grad(cdf))(values)
     below = cdf(jnp.asarray(interval.below(family.whole)))

@@ -44,9 +44,13 @@ def _all_records(
     phi: jax.Array, n: jax.Array, secret: str, count_scale: jax.Array
 ) -> jax.Array:
     """φⁿ, or its sum over a secret n."""
-    log = jnp.log(jnp.where(jnp.abs(phi) > 1e-300, phi, 1e-300))
+    # In real arithmetic: XLA's complex logarithm and exponential take twice as long on a CPU.
+    size = 0.5 * jnp.log(jnp.maximum(phi.real**2 + phi.imag**2, 1e-300))
+    angle = jnp.arctan2(phi.imag, phi.real)
     if not secret:
-        return jnp.exp(n * log)
+        power, turn = jnp.exp(n * size), n * angle
+        return jax.lax.complex(power * jnp.cos(turn), power * jnp.sin(turn))
+    log = jax.lax.complex(size, angle)
     if secret == "gaussian":
         # A normal weight is smooth: the trapezoidal rule on 97 points of ±9.5 scales is exact to
         # rounding, unless whole numbers are coarser; then it runs over the whole numbers.
@@ -70,7 +74,7 @@ def likelihood(
     n: float, secret: str = "", count_scale: float = 0.0,
 ) -> np.ndarray:  # fmt: skip
     """(release, parameter), up to a factor; shapes are padded so that few are compiled."""
-    values, weights = (_padded(a) for a in law.nodes(family, interval, nodes))
+    values, weights = (_padded(a, 2) for a in law.nodes(family, interval, nodes))
     one = _one_record(family, interval, values, weights, jnp.asarray(eta))
     added = jnp.asarray(law.contributions(interval, np.asarray(values)))
     scales = jnp.asarray(float(n)), secret, jnp.asarray(count_scale or 1.0)
@@ -79,7 +83,8 @@ def likelihood(
     return np.asarray(np.cos(turned) @ many.real.T + np.sin(turned) @ many.imag.T)
 
 
-def _padded(values: np.ndarray) -> jax.Array:
-    """Zeros up to a power of four."""
-    size = 4 ** max(3, -(-(len(values) - 1).bit_length() // 2))
+def _padded(values: np.ndarray, base: int = 4) -> jax.Array:
+    """Zeros up to a power of four, or of two."""
+    bits = max(3, (len(values) - 1).bit_length())
+    size = 1 << (bits if base == 2 else max(6, 2 * -(-bits // 2)))
     return jnp.asarray(np.pad(values, (0, size - len(values))))
