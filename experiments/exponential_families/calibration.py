@@ -1,8 +1,8 @@
 """Calibration of posteriors (thesis 4.4.2, after Cook et al. 2006): are the truth's ranks uniform?
 
 ``python -m experiments.exponential_families.calibration [trials [seed [part…]]]`` prints a line per
-cell: Kolmogorov-Smirnov distance per parameter (5 % point at 300 trials: 0.0785) and coverage of 95 %
-intervals. Parts: thesis, others, corrected, baselines.
+cell: Kolmogorov-Smirnov distance per parameter (5 % point at 300 trials: 0.0785) and coverage of
+95 % intervals. Parts: thesis, others, corrected, baselines.
 """
 
 from __future__ import annotations
@@ -61,7 +61,12 @@ def cell(name: str, n: int, epsilon: float, outside: str, trials: int, seed: int
         if method == "exact" and name == "normal":
             continue
         began = time.time()
-        line(f"{name} {outside} n={n} eps={epsilon} {method}", infer(method, given, seed), given.truth, began)
+        line(
+            f"{name} {outside} n={n} eps={epsilon} {method}",
+            infer(method, given, seed),
+            given.truth,
+            began,
+        )
 
 
 def independent(family: Family, interval: Interval, eta: jax.Array) -> Joint:
@@ -80,7 +85,9 @@ def independent(family: Family, interval: Interval, eta: jax.Array) -> Joint:
     return Joint(mean, jnp.block([[spread[1], spread[1]], [spread[1], whole]]))
 
 
-def corrected(trials: int, seed: int, n: int = 1000, epsilon: float = 10.0) -> dict[str, tuple[float, ...]]:
+def corrected(
+    trials: int, seed: int, n: int = 1000, epsilon: float = 10.0
+) -> dict[str, tuple[float, ...]]:
     """Joint against independent regions, where they differ: an interval that cuts in the middle."""
     given = simulate("exponential", trials, n, epsilon, "drop", seed)
     laws: dict[str, Callable[..., Joint]] = {"joint": moments.joint, "independent": independent}
@@ -93,7 +100,9 @@ def corrected(trials: int, seed: int, n: int = 1000, epsilon: float = 10.0) -> d
             gibbs.data(problem, slice(0, trials)), CHAINS, DRAWS,
         )  # fmt: skip
         flat = draws.reshape(trials, -1, 1)
-        found[label] = line(f"exponential n={n} eps={epsilon} regions {label}", flat, given.truth, began)
+        found[label] = line(
+            f"exponential n={n} eps={epsilon} regions {label}", flat, given.truth, began
+        )
     return found
 
 
@@ -113,7 +122,12 @@ def baselines(trials: int, seed: int) -> None:
             noisy = given.sums + rng.laplace(0, given.problem.scale, given.sums.shape)
             cheat = replace(given, problem=replace(given.problem, z=noisy))
             began = time.time()
-            line(f"exponential n={n} eps={epsilon} naive untruncated", infer("naive", cheat, seed), given.truth, began)
+            line(
+                f"exponential n={n} eps={epsilon} naive untruncated",
+                infer("naive", cheat, seed),
+                given.truth,
+                began,
+            )
 
 
 def main(trials: int = 300, seed: int = 11, *parts: str) -> None:
@@ -121,7 +135,12 @@ def main(trials: int = 300, seed: int = 11, *parts: str) -> None:
     for label, what in SATISFIES.items():
         print(f"{label}: {what}")
     if not parts or "thesis" in parts:
-        for name, outside in (("bernoulli", "drop"), ("categorical", "drop"), ("exponential", "drop"), ("exponential", "clamp")):
+        for name, outside in (
+            ("bernoulli", "drop"),
+            ("categorical", "drop"),
+            ("exponential", "drop"),
+            ("exponential", "clamp"),
+        ):
             for n in (10, 100, 1000):
                 for epsilon in (0.01, 0.1):
                     cell(name, n, epsilon, outside, trials, seed)

@@ -45,7 +45,7 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Trials:
-    """A problem whose groups are the trials, the truths, and what only a non-private method sees."""
+    """A problem whose groups are the trials, the truths, and the sums nobody may see."""
 
     problem: Problem
     truth: np.ndarray

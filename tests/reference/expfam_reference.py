@@ -60,7 +60,9 @@ def exponential_characteristic(
     t: Array, rate: float, low: float, high: float, outside: str
 ) -> Array:
     """E exp(it·t̂) in closed form for exponential records."""
-    inside = rate / (rate - 1j * t) * (np.exp((1j * t - rate) * low) - np.exp((1j * t - rate) * high))
+    inside = (
+        rate / (rate - 1j * t) * (np.exp((1j * t - rate) * low) - np.exp((1j * t - rate) * high))
+    )
     below, above = 1 - np.exp(-rate * low), np.exp(-rate * high)
     if outside == "drop":
         return inside + below + above
@@ -73,7 +75,9 @@ def exponential_density(
 ) -> Array:  # fmt: skip
     """Errata E19 by brute force: p(z | θ) = (1/π) ∫ Re[φ₁ⁿ e^{-itz}] φ_noise dt on a fine grid."""
     t = np.linspace(0, 400 / (interval[1] - interval[0]), 200_001)
-    noise = 1 / (1 + (scale * t) ** 2) if mechanism == "laplace" else np.exp(-((scale * t) ** 2) / 2)
+    noise = (
+        1 / (1 + (scale * t) ** 2) if mechanism == "laplace" else np.exp(-((scale * t) ** 2) / 2)
+    )
     found = []
     for r in rates:
         phi = exponential_characteristic(t, r, *interval, outside)

@@ -52,11 +52,12 @@ def infer(
     Args:
         release: what the owner published.
         method: left out, ``exact`` where there is one, else ``gibbs``. Linear regression: ``exact``
-            (models data and noise exactly, at a cost that does not grow with n); the paper's ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by
-            the central limit theorem, moments of x inferred, from the prior, or released) and
-            ``mcmc-individual`` (every record a latent variable); or ``naive`` (ignores the noise;
-            for comparison only). Exponential families: ``exact`` (every family but ``normal``),
-            ``gibbs`` (sums normal by the central limit theorem) and ``naive``.
+            (models data and noise exactly, at a cost that does not grow with n); the paper's
+            ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by the central limit
+            theorem, moments of x inferred, from the prior, or released) and ``mcmc-individual``
+            (every record a latent variable); or ``naive`` (ignores the noise; for comparison
+            only). Exponential families: ``exact`` (every family but ``normal``), ``gibbs`` (sums
+            normal by the central limit theorem) and ``naive``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; either may be left out for a weak default. Exponential families: one
             ``Beta``, ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ class Posterior:
     """Draws by parameter name: arrays (chain, draw), or (group, chain, draw) where grouped.
 
     ``rhat`` and ``ess`` hold one number (or one per group) for each parameter. ``family`` is the
-    exponential family where it is one; then ``y`` is its column and ``x`` is empty.
+    exponential family where it is one; then ``y`` is its column and ``x`` is empty, and
+    ``prior_draws(number)`` draws its parameters from the prior.
     """
 
     draws: Mapping[str, np.ndarray]
@@ -36,6 +37,7 @@ class Posterior:
     prior: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     family: Any = None
+    prior_draws: Callable[[int], Mapping[str, np.ndarray]] | None = None
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:

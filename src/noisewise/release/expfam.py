@@ -91,6 +91,7 @@ def register_family(
         raise ArgumentError(f"name: there is a family {word!r} already; choose another name")
     SHAPES[word] = Shape(whole, 2 if squares else 1, centred, tuple(parameters), float(lowest))
 
+
 BITS = 15
 FEWEST_STEPS = 16
 MAX_WHOLE = 2**30

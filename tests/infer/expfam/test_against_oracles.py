@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -17,7 +16,14 @@ from tests.reference import expfam_reference as reference
 pytestmark = pytest.mark.xdist_group("expfam")
 
 
-def bernoulli(z: list[float], n: int, scale: float, mechanism: str = "laplace", a: float = 1.0, b: float = 1.0) -> Problem:  # fmt: skip
+def bernoulli(
+    z: list[float],
+    n: int,
+    scale: float,
+    mechanism: str = "laplace",
+    a: float = 1.0,
+    b: float = 1.0,
+) -> Problem:
     given = np.array(z)[:, None]
     return Problem(
         families.Bernoulli(), Interval(0.0, 1.0, "keep"), "x", given, np.full(len(z), float(n)),
@@ -136,7 +142,7 @@ def test_gibbs_with_ten_records_warns_and_is_off() -> None:
     z = [2.0, 4.0, 5.0, 7.0]
     with pytest.warns(UserWarning, match="method='exact'"):
         post = gibbs.run(bernoulli(z, 10, 100.0), 0, 4, 1000)
-    mean, sd = reference.bernoulli_moments(5.0, 10, 100.0, 1, 1)
+    _, sd = reference.bernoulli_moments(5.0, 10, 100.0, 1, 1)
     assert summary(post, 2)["sd"][0] < 0.97 * sd
 
 
@@ -145,7 +151,7 @@ def test_the_thesis_samplers_in_plain_numpy() -> None:
     rng = np.random.default_rng(5)
     chain = reference.algorithm_3_bernoulli(rng, 40.0, 100, 10.0, 1, 1, 20_000)[1000:]
     mean, sd = reference.bernoulli_moments(40.0, 100, 10.0, 1, 1)
-    # Autocorrelation of about 5: 4,000 effective draws, five standard errors and the CLT's own bias.
+    # Autocorrelation of about 5: 4,000 effective draws, five standard errors, and the CLT's bias.
     assert abs(chain.mean() - mean) < 5 * sd / 4000**0.5 + 0.03 * sd
     given = exponential([30.0], 100, 3.0, "drop", "laplace")
     slow = reference.algorithm_2_exponential(rng, 30.0, 100, 3.0, (0.05, 2.0), 3, 2, 10_000)[500:]
@@ -161,7 +167,9 @@ def test_regions_add_up_to_the_joint_law() -> None:
 
     from noisewise.infer.expfam.moments import joint
 
-    q, mean, variance = (np.array(v) for v in zip(*reference.exponential_regions(1.3, 0.2, 1.5), strict=True))
+    q, mean, variance = (
+        np.array(v) for v in zip(*reference.exponential_regions(1.3, 0.2, 1.5), strict=True)
+    )
     own = np.diag(q * variance + q * (1 - q) * mean**2)
     cross = -np.outer(q * mean, q * mean)
     covariance = np.where(np.eye(3) > 0, own, cross)
@@ -185,4 +193,3 @@ def test_a_narrow_mode_far_from_another_is_resolved() -> None:
     assert len(tops) == 2
     for top in tops:
         assert (values > values[top] / 2)[max(top - 40, 0) : top + 40].sum() > 15
-

@@ -58,7 +58,9 @@ def test_moments_follow_by_differentiation(guided: dict[str, Any]) -> None:
     mean, variance = moments.truncated(family, 1.0, 7.0, eta)
     centre = weight @ x / weight.sum()
     assert float(mean[0]) == pytest.approx(centre, rel=1e-8)
-    assert float(variance[0, 0]) == pytest.approx(weight @ (x - centre) ** 2 / weight.sum(), rel=1e-6)
+    assert float(variance[0, 0]) == pytest.approx(
+        weight @ (x - centre) ** 2 / weight.sum(), rel=1e-6
+    )
 
 
 def test_gibbs_and_exact_agree(guided: dict[str, Any]) -> None:

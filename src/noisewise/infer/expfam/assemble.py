@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from noisewise.infer.expfam.family import Conjugate, Family, draw
 from noisewise.infer.expfam.problem import Problem
 from noisewise.infer.linear.assemble import judge
 from noisewise.infer.posterior import Posterior
@@ -35,4 +39,17 @@ def posterior(
         prior=str(problem.prior),
         details=details,
         family=problem.family,
+        prior_draws=partial(prior_draws, problem.family, problem.prior),
     )
+
+
+def prior_draws(family: Family, prior: Any, number: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Draws of every parameter before anything is seen."""
+    given = Conjugate(
+        *(
+            jnp.broadcast_to(a, (number, *a.shape))
+            for a in map(jnp.asarray, family.conjugate(prior))
+        )
+    )
+    theta = np.asarray(draw(family, jax.random.key(seed), given))
+    return {name: theta[:, i] for i, name in enumerate(family.names)}

@@ -95,14 +95,15 @@ def _weights(
 def _convolved(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     if len(one) <= DIRECT:
         return np.convolve(one, other)
-    return np.maximum(fftconvolve(one, other), 0.0)
+    return np.asarray(np.maximum(fftconvolve(one, other), 0.0))
 
 
 def _sizes(rng: np.random.Generator, sums: np.ndarray, alpha: np.ndarray, size: int) -> np.ndarray:
     m, total = np.arange(len(sums)), alpha.sum()
     log = gammaln(m + 1) - gammaln(m + total)
     cumulative = np.cumsum(sums * np.exp(log - log.max()))
-    return np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    found = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    return np.asarray(found)
 
 
 def _backward(

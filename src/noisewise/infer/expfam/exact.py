@@ -125,8 +125,8 @@ def possible(problem: Problem, z: np.ndarray, n: float) -> np.ndarray:
         return z
     low, high = law.ends(problem.family, problem.interval)
     if problem.counted is None:
-        return np.clip(z, n * low, n * high)
-    return np.clip(z, None if low < 0 else 0.0, None if high > 0 else 0.0)
+        return np.asarray(np.clip(z, n * low, n * high))
+    return np.asarray(np.clip(z, None if low < 0 else 0.0, None if high > 0 else 0.0))
 
 
 def _on_grid(

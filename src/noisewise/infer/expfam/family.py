@@ -138,7 +138,7 @@ class Family(ABC):
     def mean(self, theta: np.ndarray) -> np.ndarray:
         """E[x] for each θ (…, parameter): the derivative of A where t(x) = x."""
         flat = jnp.asarray(theta).reshape(-1, theta.shape[-1])
-        slope = jax.vmap(lambda th: jax.grad(self.log_partition)(self.natural(th))[0])
+        slope: Any = jax.vmap(lambda th: jax.grad(self.log_partition)(self.natural(th))[0])
         return np.asarray(slope(flat)).reshape(theta.shape[:-1])
 
 

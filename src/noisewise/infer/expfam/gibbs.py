@@ -1,4 +1,4 @@
-"""Method ``gibbs``: the thesis' sampler, batched over (group, chain); one sweep is in the other file.
+"""Method ``gibbs``: the thesis' sampler, batched over (group, chain), sweep by sweep.
 
 The sum over records is taken to be normal (the central limit theorem, of a random number of terms
 where an interval cuts). That is an approximation: with n = 10 it is visibly wrong
@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +40,13 @@ STARTS = 512
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def advance(
-    family: Family, law: Law, mechanism: str, key: jax.Array, chain: Chain, g: Group, thin: jax.Array
+    family: Family,
+    law: Law,
+    mechanism: str,
+    key: jax.Array,
+    chain: Chain,
+    g: Group,
+    thin: jax.Array,
 ) -> tuple[Chain, jax.Array]:
     """``BLOCK`` times ``thin`` sweeps; every ``thin``-th θ is returned."""
 
@@ -56,9 +63,7 @@ def advance(
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 5))
-def start(
-    family: Family, law: Law, mechanism: str, key: jax.Array, g: Group, chains: int
-) -> Chain:
+def start(family: Family, law: Law, mechanism: str, key: jax.Array, g: Group, chains: int) -> Chain:
     """Prior draws, weighed by a rough likelihood; evenly spaced quantiles of them.
 
     Far apart, so that R-hat can tell, and in every mode that has its share of the weight: a sum
@@ -66,7 +71,9 @@ def start(
     """
     groups, d = g.z.shape
     draw_key, pick_key, mix_key = jax.random.split(key, 3)
-    wide = Conjugate(*(jnp.broadcast_to(a[:, None], (groups, STARTS, a.shape[-1])) for a in g.prior))
+    wide = Conjugate(
+        *(jnp.broadcast_to(a[:, None], (groups, STARTS, a.shape[-1])) for a in g.prior)
+    )
     theta = family.draw(draw_key, wide)
     joint = jax.vmap(jax.vmap(lambda th: law(family, g.interval, family.natural(th))))(theta)
     off = g.z[:, None] - g.n[:, None, None] * joint.mean[..., :d]
@@ -122,7 +129,7 @@ def run(
         if progress is not None:
             progress(rows.stop, groups)
     sweeps = THIN * (-(-draws // BLOCK) * BLOCK) + -(-BURN_IN // (BLOCK * THIN)) * BLOCK * THIN
-    told = {
+    told: dict[str, Any] = {
         "redrawn_per_sweep": float(np.concatenate(again).mean()) / sweeps,
         "projected_share": float(np.concatenate(projected).mean()) / sweeps,
         "thin": THIN,
@@ -138,7 +145,9 @@ def data(problem: Problem, rows: slice) -> Group:
     prior = Conjugate(
         *(jnp.broadcast_to(a, (len(z), *a.shape)) for a in map(jnp.asarray, problem.conjugate))
     )
-    ends = problem.family.to_standard(np.array([problem.interval.lower, problem.interval.upper], float))
+    ends = problem.family.to_standard(
+        np.array([problem.interval.lower, problem.interval.upper], float)
+    )
     interval = Interval(jnp.asarray(ends[0]), jnp.asarray(ends[1]), problem.interval.outside)
     return Group(interval, z, n, jnp.full(len(z), problem.scale), prior)
 

@@ -2,15 +2,15 @@
 
 With (t̂, t) of one record having mean m and covariance C (``moments.py``), a sweep is
 
-    (ŝ, s) | θ, ω²  ∝  N((ŝ, s); nm, nC) N(z; ŝ, diag ω²)      ŝ is what was released, s the whole sum
-    θ | s           ~  p(θ; λ + (s, n))                          conjugate
-    1/ω_j² | ŝ      ~  InverseGaussian(1/(b|z_j - ŝ_j|), 1/b²)   Laplace noise; Gaussian: ω = b fixed
+    (ŝ, s) | θ, ω²  ∝  N((ŝ, s); nm, nC) N(z; ŝ, diag ω²)     ŝ was released, s is the whole sum
+    θ | s           ~  p(θ; λ + (s, n))                         conjugate
+    1/ω_j² | ŝ      ~  InverseGaussian(1/(b|z_j - ŝ_j|), 1/b²)  Laplace noise; Gaussian: ω = b
 
 For bounded statistics ŝ = s: Algorithm 3. For an interval the thesis draws three regions as if they
 were independent and then forgets z when it redraws the middle one; here all are one joint normal
 law, of which (ŝ, s) is the part that matters (E14). The pair is drawn without an inverse (E11), and
-again while s is no possible statistic, as in the thesis; after ``TRIES`` the nearest possible one is
-taken, and counted.
+again while s is no possible statistic, as in the thesis; after ``TRIES`` the nearest possible one
+is taken, and counted.
 """
 
 from __future__ import annotations
@@ -134,6 +134,6 @@ def _possible(
         return pair, done | valid, tries + ~done, number + 1
 
     pair, valid = attempt(jnp.asarray(0))
-    begin = (pair, valid, jnp.zeros(batch), jnp.asarray(1))
+    begin: tuple[jax.Array, ...] = (pair, valid, jnp.zeros(batch), jnp.asarray(1))
     pair, valid, tries, _ = jax.lax.while_loop(unfinished, again, begin)
     return pair, tries, ~valid

@@ -47,7 +47,8 @@ class Span:
 
     def points(self, number: int) -> np.ndarray:
         """As many points, evenly spaced in deviations."""
-        return np.interp(np.linspace(0, self.length[-1], number), self.length, self.v)
+        even = np.linspace(0, self.length[-1], number)
+        return np.asarray(np.interp(even, self.length, self.v))
 
     def widened(self) -> Span:
         """Half as long again on either side, coarsely."""
@@ -60,9 +61,7 @@ class Span:
 def parameter(family: Family, v: jax.Array) -> jax.Array:
     """θ of v."""
     domain = family.domains[0]
-    return (
-        jax.nn.sigmoid(v) if domain == "unit" else jnp.exp(v) if domain == "positive" else v
-    )
+    return jax.nn.sigmoid(v) if domain == "unit" else jnp.exp(v) if domain == "positive" else v
 
 
 @partial(jax.jit, static_argnums=0)
@@ -98,7 +97,9 @@ def described(problem: Problem, v: np.ndarray) -> tuple[np.ndarray, ...]:
     )
 
 
-def rough(problem: Problem, z: float, n: float, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+def rough(
+    problem: Problem, z: float, n: float, mean: np.ndarray, variance: np.ndarray
+) -> np.ndarray:
     """Log density of z where the sum is normal, generously spread."""
     v = 1.5 * n * variance + 1e-12 * problem.scale**2
     if problem.counted is not None:
@@ -126,8 +127,11 @@ def locate(problem: Problem, z: float, n: float) -> Span:
         low, high = v[first], v[last]
         if not narrowed:
             break
-    return Span(v, _deviations(problem, n, v, total, mean, variance),
-                float(np.sqrt(variance[total > -12].min())))
+    return Span(
+        v,
+        _deviations(problem, n, v, total, mean, variance),
+        float(np.sqrt(variance[total > -12].min())),
+    )
 
 
 def _deviations(

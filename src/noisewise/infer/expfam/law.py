@@ -33,7 +33,7 @@ def ends(family: Family, interval: Interval) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def nodes(family: Family, interval: Interval, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values inside the interval and their weights (1 for whole numbers); ``size`` if continuous."""
+    """Values inside the interval and their weights; ``size`` of them where continuous."""
     if family.whole:
         low, high = float(interval.below(True)) + 1, float(interval.above(True))
         if high - low + 1 > MOST_VALUES:

@@ -2,8 +2,8 @@
 
 All releases that share n, the noise and the interval share the matrix φ_s(t; θ)·c(t): the rest is
 one product of matrices. Where n is secret its noisy count m̂ belongs to the likelihood, and n, with
-a flat prior over 0, 1, 2, …, is summed out under the transform: for Laplace noise with a = e^{-1/b'},
-m = ⌊m̂⌋, f = m̂ - m a geometric series on either side of m̂,
+a flat prior over 0, 1, 2, …, is summed out under the transform: for Laplace noise of scale b' with
+a = e^{-1/b'}, m = ⌊m̂⌋, f = m̂ - m a geometric series on either side of m̂,
 
     Σ_n φⁿ a^{|m̂-n|} = a^f (φ^{m+1} - a^{m+1})/(φ - a) + a^{1-f} φ^{m+1}/(1 - φa).
 """
@@ -40,9 +40,7 @@ def _transform(
     return _all_records(phi, n, secret, count_scale) * coefficient
 
 
-def _all_records(
-    phi: jax.Array, n: jax.Array, secret: str, count_scale: jax.Array
-) -> jax.Array:
+def _all_records(phi: jax.Array, n: jax.Array, secret: str, count_scale: jax.Array) -> jax.Array:
     """φⁿ, or its sum over a secret n."""
     # In real arithmetic: XLA's complex logarithm and exponential take twice as long on a CPU.
     size = 0.5 * jnp.log(jnp.maximum(phi.real**2 + phi.imag**2, 1e-300))

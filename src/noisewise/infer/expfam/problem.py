@@ -71,14 +71,14 @@ def problem(release: Release, prior: Any) -> Problem:
     family = kind.for_release(release.model, statistic)
     if statistic.degree != family.dimension:
         raise ReleaseError(
-            f"power-sums: {statistic.degree} sums, but {kind.name} has {family.dimension} statistics"
+            f"power-sums: {statistic.degree} sums, but {kind.name} needs {family.dimension}"
         )
     bounded = kind in (Bernoulli, Binomial)
     cut = interval(statistic, bounded, family.whole)
     values, scales = _in_box(block, statistic) if family.dimension == 2 else _natural(block)
     d = family.dimension
     counted = values[:, d] if statistic.count else None
-    n = np.atleast_1d(release.n) if counted is None else np.maximum(np.rint(counted), 1.0)
+    n = _public(release) if counted is None else np.maximum(np.rint(counted), 1.0)
     given = _prior(prior, family, Bounds(statistic.lower, statistic.upper))
     made = Problem(
         family, cut, statistic.column, values[:, :d], n.astype(float), float(scales[0]),
@@ -86,6 +86,10 @@ def problem(release: Release, prior: Any) -> Problem:
     )  # fmt: skip
     _check(made)
     return made
+
+
+def _public(release: Release) -> np.ndarray:
+    return np.atleast_1d(np.asarray(release.n, dtype=float))
 
 
 def _natural(block: Block) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +110,7 @@ def _counts(release: Release, block: Block, prior: Any, keys: Any) -> Problem:
     family = Categorical(statistic.levels[column])
     z = block.scaled.T
     secret = release.n is None
-    n = np.maximum(np.rint(z.sum(axis=1)), 1.0) if secret else np.atleast_1d(release.n)
+    n = np.maximum(np.rint(z.sum(axis=1)), 1.0) if secret else _public(release)
     given = _prior(prior, family, Bounds(0, 1))
     made = Problem(
         family, Interval(0.0, len(family.levels) - 1.0, "keep"), column, z, n.astype(float),

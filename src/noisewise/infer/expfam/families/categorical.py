@@ -84,9 +84,8 @@ class Categorical(Family):
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
         """A position in the list of levels."""
         above = theta.cumsum(axis=-1)
-        return np.minimum(
-            (rng.random(above.shape[:-1])[..., None] > above).sum(axis=-1), len(self.levels) - 1
-        )
+        place = (rng.random(above.shape[:-1])[..., None] > above).sum(axis=-1)
+        return np.asarray(np.minimum(place, len(self.levels) - 1))
 
     def mean(self, theta: np.ndarray) -> np.ndarray:
         """Not a number: see ``Posterior.predict`` for probabilities."""

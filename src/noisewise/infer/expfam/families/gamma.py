@@ -41,7 +41,7 @@ class Gamma(Family):
     def cdf(self, x: jax.Array, eta: jax.Array) -> jax.Array:
         """The regularised incomplete gamma function."""
         inside = jnp.maximum(x, 1e-300)
-        return jnp.where(x <= 0, 0.0, gammainc(self.shape, -eta[0] * inside))
+        return jnp.asarray(jnp.where(x <= 0, 0.0, gammainc(self.shape, -eta[0] * inside)))
 
     def default_prior(self, bounds: Bounds) -> GammaPrior:
         """As much as one record, at a quarter of the interval's far end."""
@@ -53,7 +53,7 @@ class Gamma(Family):
 
     def draw(self, key: jax.Array, given: Conjugate) -> jax.Array:
         """Gamma(kλ₂ + 1, λ₁)."""
-        return variates.gamma(key, self.shape * given.counts + 1) / given.sums
+        return jnp.asarray(variates.gamma(key, self.shape * given.counts + 1) / given.sums)
 
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
         """One waiting time."""

@@ -79,7 +79,8 @@ class Normal(Family):
     def default_prior(self, bounds: Bounds) -> NormalInverseGamma:
         """A mean about the interval's middle, a deviation around a third of its half-width."""
         unit = bounds.half_width
-        return NormalInverseGamma([bounds.centre], [[0.1]], 2.0, 0.2 * unit**2)
+        mean, precision = np.array([bounds.centre]), np.array([[0.1]])
+        return NormalInverseGamma(mean, precision, 2.0, 0.2 * unit**2)
 
     def conjugate(self, prior: NormalInverseGamma) -> Conjugate:
         """In the box."""

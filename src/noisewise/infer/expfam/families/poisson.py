@@ -41,7 +41,9 @@ class Poisson(Family):
     def cdf(self, x: jax.Array, eta: jax.Array) -> jax.Array:
         """The regularised incomplete gamma function of floor(x) + 1."""
         k = jnp.floor(x)
-        return jnp.where(k < 0, 0.0, gammaincc(jnp.maximum(k, 0.0) + 1, jnp.exp(eta[0])))
+        return jnp.asarray(
+            jnp.where(k < 0, 0.0, gammaincc(jnp.maximum(k, 0.0) + 1, jnp.exp(eta[0])))
+        )
 
     def default_prior(self, bounds: Bounds) -> Gamma:
         """Exponential, at the middle of the interval on average."""
@@ -53,7 +55,7 @@ class Poisson(Family):
 
     def draw(self, key: jax.Array, given: Conjugate) -> jax.Array:
         """Gamma(λ₁, λ₂)."""
-        return variates.gamma(key, given.sums) / given.counts
+        return jnp.asarray(variates.gamma(key, given.sums) / given.counts)
 
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
         """One count."""
