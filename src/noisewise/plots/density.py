@@ -36,13 +36,17 @@ def posterior_against_prior(
     before = post.prior_draws(PRIOR_DRAWS)
     figure, axes = panels(len(values))
     for axis, (name, chains) in zip(axes, values.items(), strict=True):
-        prior = before[name]
-        ends = np.quantile(prior, [0.005, 0.995])
-        low, high = min(ends[0], chains.min()), max(ends[1], chains.max())
+        prior, drawn = before[name], chains.ravel()
+        low, high = window(prior, drawn)
         edges = np.linspace(low, high, bins + 1)
-        told = {"bins": edges, "density": True}
-        axis.hist(prior, color="#bbbbbb", label="prior", **told)
-        axis.hist(chains.ravel(), color=COLOURS[0], alpha=0.75, label="posterior", **told)
+        for sample, colour, label in (
+            (prior, "#bbbbbb", "prior"),
+            (drawn, COLOURS[0], "posterior"),
+        ):
+            # Counts over all draws, so that a density keeps its height where the window cuts it.
+            height = np.histogram(sample, edges)[0] / (len(sample) * np.diff(edges))
+            axis.stairs(height, edges, fill=True, color=colour, alpha=0.75, label=label)
+        axis.set_xlim(low, high)
         if truth and name in truth:
             axis.axvline(truth[name], color="black", lw=1.2, ls="--", label="truth")
         axis.set_xlabel(name)
@@ -50,7 +54,13 @@ def posterior_against_prior(
         axis.spines["left"].set_visible(False)
     axes[0].legend(frameon=False)
     where = "" if group is None else f", {group}"
-    axes[0].set_title(
-        f"{post.y}{where}: {post.method}, prior {post.prior}", loc="left", fontsize=10
-    )
+    axes[0].set_title(f"{post.y}{where}: {post.method}", loc="left", fontsize=10)
     return figure
+
+
+def window(prior: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
+    """All of the posterior, and as much of the prior as leaves the posterior a shape."""
+    low, high = drawn.min(), drawn.max()
+    reach = 2 * (high - low)
+    ends = np.quantile(prior, [0.005, 0.995])
+    return float(max(min(ends[0], low), low - reach)), float(min(max(ends[1], high), high + reach))

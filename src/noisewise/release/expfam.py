@@ -36,7 +36,7 @@ class Shape:
 
     ``whole``: whole numbers, summed as such; ``degree`` 2 adds the sum of squares; ``centred``: a
     location family, whose origin may sit anywhere, so the middle of the interval wastes least;
-    ``lowest``: no record can be below it, so an interval has no business there.
+    ``lowest``: no record can be below it, so an interval must reach beyond it.
     """
 
     whole: bool = False
@@ -134,7 +134,8 @@ def exponential_family(
         bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
         outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
             as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot
-            have, such as negative waiting times, are outside like any other. Dropping is the
+            have, such as negative waiting times, are treated like any other: begin the interval
+            at 0 and they are left out, or clamped to 0. Dropping is the
             thesis' way, but one sum may then fit two parameters; clamping tells more.
         levels: the public categories of ``categorical``.
         trials: trials per record of ``binomial``.
@@ -239,10 +240,11 @@ def _interval(
             raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
         return Bounds(0, model.get("trials", 1))
     limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
-    if arguments.widest(limits).lower < SHAPES[family].lowest:
+    widest, lowest = arguments.widest(limits), SHAPES[family].lowest
+    if widest.upper <= lowest:
         raise ArgumentError(
-            f"bounds: no record of family={family!r} is below {SHAPES[family].lowest:g}, so the "
-            f"interval must not begin below it, as {shown(arguments.widest(limits).lower)} does"
+            f"bounds: no record of family={family!r} is below {lowest:g}; the interval "
+            f"{shown((widest.lower, widest.upper))} would hold none"
         )
     if SHAPES[family].whole:
         return _on_whole_numbers(limits, family)

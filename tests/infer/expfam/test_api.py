@@ -131,7 +131,7 @@ def test_naive_is_narrower_and_says_what_it_projected() -> None:
         ({"family": "wiebull"}, "must be one of bernoulli, binomial, poisson, geometric"),
         ({"bounds": (3, 3)}, "lower must be below upper"),
         ({"bounds": (3, 1)}, "lower must be below upper"),
-        ({"bounds": (-1, 3)}, "no record of family='exponential' is below 0"),
+        ({"bounds": (-3, -1)}, "no record of family='exponential' is below 0"),
         ({"known": {"r": 1}}, "does not take it"),
         ({"known": 3}, "known: must be a dictionary"),
         ({"outside": "censor"}, "must be 'drop' or 'clamp'"),
