@@ -33,6 +33,7 @@ MODELS = {
     "bernoulli": Model(families.Bernoulli(), priors.Beta(1, 1)),
     "categorical": Model(families.Categorical(("a", "b", "c")), priors.Dirichlet([1, 1, 1])),
     "exponential": Model(families.Exponential(), priors.Gamma(5, 5), (0.025, 5.46)),
+    "exponential-cut": Model(families.Exponential(), priors.Gamma(20, 20), (0.3, 1.5)),
     "binomial": Model(families.Binomial(5), priors.Beta(1, 1)),
     "poisson": Model(families.Poisson(), priors.Gamma(8, 2), (0, 10)),
     "geometric": Model(families.Geometric(), priors.Beta(8, 16), (1, 13)),
