@@ -31,7 +31,7 @@ Report = Callable[[int, int], None]
 
 PER_DEVIATION = 12
 """Grid points per posterior standard deviation, at least."""
-WIDEST = 120.0
+WIDEST = 340.0
 """Posterior deviations one grid may span before its releases are split into two grids."""
 MODES = 4096
 NODES = (64, 256, 1024, 4096)
@@ -97,11 +97,13 @@ def densities(problem: Problem, rows: np.ndarray) -> list[tuple[np.ndarray, Dens
     n = float(problem.n[rows[0]])
     z = possible(problem, problem.z[rows, 0], n)
     ends = {0, len(rows) - 1, len(rows) // 2}
-    span = grid.union([grid.locate(problem, float(z[e]), n) for e in ends])
-    wide = span.deviations
-    if (wide > WIDEST and z[0] < z[-1]) or len(rows) > SLAB:
+    single = [grid.locate(problem, float(z[e]), n) for e in ends]
+    span = grid.union(single)
+    # Two modes far apart are wide by themselves: splitting would not make them narrower.
+    worth = span.deviations > max(WIDEST, 1.3 * max(s.deviations for s in single))
+    if (worth and z[0] < z[-1]) or len(rows) > SLAB:
         half = len(rows) // 2
-        if wide > WIDEST:
+        if worth:
             half = int(np.clip(np.searchsorted(z, (z[0] + z[-1]) / 2), 1, len(rows) - 1))
         return densities(problem, rows[:half]) + densities(problem, rows[half:])
     counted = None if problem.counted is None else float(problem.counted[rows[0]])
@@ -146,6 +148,9 @@ def _on_grid(
         highest, lowest = np.minimum(highest, n * high), np.maximum(lowest, n * low)
     reach = max(z.max() - lowest.min(), highest.max() - z.min(), problem.scale * 1e-6)
     frequency = _highest_frequency(span.spread, n, high - low)
+    if problem.mechanism == "laplace":
+        # Beyond, the noise's own coefficients add up to less than 1/(1000π) at its kink.
+        frequency = min(frequency, 1000 / problem.scale)
     noise = series(reach, problem.scale, problem.mechanism, problem.family.whole, frequency)
     noise = type(noise)(*(a[:MODES] for a in noise))
     wanted = 0.6 * 1.5 * noise.frequency[-1] * (high - low) + 48

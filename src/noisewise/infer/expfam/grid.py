@@ -130,7 +130,7 @@ def locate(problem: Problem, z: float, n: float) -> Span:
     return Span(
         v,
         _deviations(problem, n, v, total, mean, variance),
-        float(np.sqrt(variance[total > -12].min())),
+        float(np.sqrt(variance[total > -8].min())),
     )
 
 
