@@ -29,9 +29,9 @@ from noisewise.infer.posterior import Posterior
 
 Report = Callable[[int, int], None]
 
-PER_DEVIATION = 12
+PER_DEVIATION = 8
 """Grid points per posterior standard deviation, at least."""
-WIDEST = 340.0
+WIDEST = 500.0
 """Posterior deviations one grid may span before its releases are split into two grids."""
 MODES = 4096
 NODES = (64, 256, 1024, 4096)
@@ -139,8 +139,8 @@ def _on_grid(
     log_prior, eta, mean, variance = grid.described(problem, v)
     low, high = law.ends(problem.family, problem.interval)
     most = n if counted is None else max(counted, 0) + 45 * problem.count_scale + 1
-    # Bernstein's inequality: sums farther from their mean than this have probability below e^-40.
-    stray = 9 * np.sqrt(most * variance) + 14 * (high - low)
+    # Bernstein's inequality: sums farther from their mean than this have probability below e^-32.
+    stray = 8 * np.sqrt(most * variance) + 11 * (high - low)
     least = n if counted is None else 0.0
     highest = np.minimum(np.maximum(most * mean, least * mean) + stray, max(most * high, 0))
     lowest = np.maximum(np.minimum(most * mean, least * mean) - stray, min(most * low, 0))
@@ -172,7 +172,7 @@ def _on_grid(
 
 def _highest_frequency(spread: float, n: float, width: float) -> float:
     """Where φⁿ has died: like a normal's for many records, like a power for few."""
-    decay = max(8.5 / math.sqrt(n), min(10 ** (15 / n), 200.0) if n > 0 else 200.0)
+    decay = max(7.8 / math.sqrt(n), min(10 ** (15 / n), 200.0) if n > 0 else 200.0)
     return decay / max(spread, 1e-3 * width)
 
 

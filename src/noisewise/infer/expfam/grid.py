@@ -22,7 +22,7 @@ from noisewise.infer.expfam.observed import Interval
 from noisewise.infer.expfam.problem import Problem
 
 POINTS = 1024
-DEPTH = 45.0
+DEPTH = 32.0
 """Logarithms below the peak that are still looked at."""
 WIDEST = {"unit": (-34.0, 34.0), "positive": (-300.0, 300.0), "real": (-1e6, 1e6)}
 
@@ -138,7 +138,7 @@ def _deviations(
     problem: Problem, n: float, v: np.ndarray, total: np.ndarray, mean: np.ndarray,
     variance: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Length from the left end in local posterior deviations; a valley counts for little."""
+    """Length from the left end in local posterior deviations; tails and valleys count less."""
     blur = n * variance + problem.scale**2
     if problem.counted is not None:
         blur = blur + (mean * problem.count_scale) ** 2
@@ -146,7 +146,9 @@ def _deviations(
     weight = np.exp(total)
     centre = (weight @ v) / weight.sum()
     overall = np.sqrt(weight @ (v - centre) ** 2 / weight.sum())
-    per_unit = np.where(total > -DEPTH, local, 0.05 * local) + 1 / max(overall, 1e-12)
+    # Laplace noise has long tails: what holds less than e^-10 of the peak needs no fine grid.
+    share = np.where(total > -10, 1.0, np.where(total > -DEPTH, 0.25, 0.05))
+    per_unit = share * local + 1 / max(overall, 1e-12)
     steps = np.diff(v) * (per_unit[1:] + per_unit[:-1]) / 2
     return np.concatenate([[0.0], np.cumsum(steps)])
 

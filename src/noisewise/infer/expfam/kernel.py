@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-TAIL = 45.0
-"""Noise beyond TAIL scales (Laplace), or √(2·TAIL) (Gaussian), has density below e^-45."""
+TAIL = 32.0
+"""Noise beyond TAIL scales (Laplace), or √(2·TAIL) (Gaussian), has density below e^-32."""
 
 
 class Series(NamedTuple):

@@ -72,7 +72,7 @@ def likelihood(
     n: float, secret: str = "", count_scale: float = 0.0,
 ) -> np.ndarray:  # fmt: skip
     """(release, parameter), up to a factor; shapes are padded so that few are compiled."""
-    values, weights = (_padded(a, 2) for a in law.nodes(family, interval, nodes))
+    values, weights = (_padded(a, 8) for a in law.nodes(family, interval, nodes))
     one = _one_record(family, interval, values, weights, jnp.asarray(eta))
     added = jnp.asarray(law.contributions(interval, np.asarray(values)))
     scales = jnp.asarray(float(n)), secret, jnp.asarray(count_scale or 1.0)
@@ -81,8 +81,7 @@ def likelihood(
     return np.asarray(np.cos(turned) @ many.real.T + np.sin(turned) @ many.imag.T)
 
 
-def _padded(values: np.ndarray, base: int = 4) -> jax.Array:
-    """Zeros up to a power of four, or of two."""
-    bits = max(3, (len(values) - 1).bit_length())
-    size = 1 << (bits if base == 2 else max(6, 2 * -(-bits // 2)))
+def _padded(values: np.ndarray, least: int = 64) -> jax.Array:
+    """Zeros up to a power of two."""
+    size = max(least, 1 << (len(values) - 1).bit_length())
     return jnp.asarray(np.pad(values, (0, size - len(values))))
