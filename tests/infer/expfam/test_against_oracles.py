@@ -60,7 +60,9 @@ def test_bernoulli_is_the_mixture_of_betas(n: int, epsilon: float, mechanism: st
                 assert np.abs(cumulative(found, place)[::16] - oracle).max() < 3e-4
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "mechanism", ["laplace", pytest.param("gaussian", marks=pytest.mark.evidence)]
+)
 @pytest.mark.parametrize("outside", ["drop", "clamp"])
 @pytest.mark.parametrize(
     ("n", "scale"),
@@ -78,7 +80,7 @@ def test_exponential_is_the_brute_force_inversion(
     given = exponential(z, n, scale, outside, mechanism)
     ((_, found),) = exact.densities(given, np.array([0]))
     rates = np.exp(found.v)
-    some = np.linspace(0, len(rates) - 1, 15).astype(int)
+    some = np.linspace(0, len(rates) - 1, 9).astype(int)
     oracle = reference.exponential_density(
         rates[some], z[0], n, scale, (0.05, 2.0), outside, 3, 2, mechanism
     )
