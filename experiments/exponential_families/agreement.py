@@ -1,7 +1,7 @@
 """Gibbs against the exact mixture of betas (errata E15), cell by cell: where the CLT holds.
 
 ``python -m experiments.exponential_families.agreement`` prints, for z at 20, 40, 50 and 70 % of n,
-the largest difference of means and of sds in units of the exact sd. Monte-Carlo error is about 0.02.
+the largest difference of means and of sds in units of the exact sd; Monte-Carlo error is 0.02.
 """
 
 from __future__ import annotations
