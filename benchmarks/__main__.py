@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import gram, groups, partition
+from benchmarks import expfam, gram, groups, partition
 
 FOLDER = Path(".bench")
+KNOWN = {"gram": gram, "groups": groups, "partition": partition, "expfam": expfam}
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or ["gram", "groups", "partition"]
+    chosen = sys.argv[1:] or list(KNOWN)
     for name in chosen:
-        for line in {"gram": gram, "groups": groups, "partition": partition}[name].run(FOLDER):
+        for line in KNOWN[name].run(FOLDER):
             print(f"{name}: {line}", flush=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from noisewise.artifact.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from noisewise import datasets, infer, priors, release
+    from noisewise import datasets, infer, plots, priors, release
     from noisewise.artifact import (
         ArgumentError,
         Bounds,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
 
 
-_ROOMS = ("release", "infer", "priors", "datasets")
+_ROOMS = ("release", "infer", "priors", "plots", "datasets")
 _ARTIFACT = (
     "ArgumentError",
     "Bounds",
@@ -66,6 +66,7 @@ __all__ = [
     "__version__",
     "datasets",
     "infer",
+    "plots",
     "priors",
     "release",
 ]

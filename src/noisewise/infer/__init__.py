@@ -11,10 +11,20 @@ from types import ModuleType
 from typing import Any
 
 from noisewise.infer.api import METHODS, infer
+from noisewise.infer.expfam import FAMILIES, Conjugate, Family, register
 from noisewise.infer.posterior import Posterior
 from noisewise.infer.prediction import Prediction
 
-__all__ = ["METHODS", "Posterior", "Prediction", "infer"]
+__all__ = [
+    "FAMILIES",
+    "METHODS",
+    "Conjugate",
+    "Family",
+    "Posterior",
+    "Prediction",
+    "infer",
+    "register",
+]
 
 
 class _Callable(ModuleType):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.infer import expfam
 from noisewise.infer.linear import (
     exact,
     gibbs_noisy,
@@ -13,11 +15,12 @@ from noisewise.infer.linear import (
     individual,
     naive,
 )
-from noisewise.infer.linear.problem import Problem, problem
+from noisewise.infer.linear.problem import problem
 from noisewise.infer.posterior import Posterior
 
 Report = Callable[[int, int], None]
-Method = Callable[[Problem, int, int, int, Report | None], Posterior]
+Method = Callable[[Any, int, int, int, Report | None], Posterior]
+"""Problem of the family, seed, chains, draws, progress."""
 
 METHODS: dict[str, dict[str, Method]] = {
     "linear-regression": {
@@ -28,14 +31,15 @@ METHODS: dict[str, dict[str, Method]] = {
         "mcmc-individual": individual.run,
         "naive": naive.run,
     },
+    "exponential-family": expfam.METHODS,
 }
 
 
 def infer(
     release: Release,
-    method: str = "exact",
+    method: str | None = None,
     *,
-    prior: Mapping[str, object] | None = None,
+    prior: Any = None,
     x: str | Iterable[str] | None = None,
     y: str | None = None,
     seed: int = 0,
@@ -47,13 +51,16 @@ def infer(
 
     Args:
         release: what the owner published.
-        method: ``exact`` (default: models data and noise exactly, at a cost that does not grow with
-            n); the paper's ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by
-            the central limit theorem, moments of x inferred, from the prior, or released) and
-            ``mcmc-individual`` (every record a latent variable); or ``naive`` (ignores the noise;
-            for comparison only).
+        method: left out, ``exact`` where there is one, else ``gibbs``. Linear regression: ``exact``
+            (models data and noise exactly, at a cost that does not grow with n); the paper's
+            ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by the central limit
+            theorem, moments of x inferred, from the prior, or released) and ``mcmc-individual``
+            (every record a latent variable); or ``naive`` (ignores the noise; for comparison
+            only). Exponential families: ``exact`` (every family but ``normal``), ``gibbs`` (sums
+            normal by the central limit theorem) and ``naive``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
-            user's units; either may be left out for a weak default.
+            user's units; either may be left out for a weak default. Exponential families: one
+            ``Beta``, ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
         x: covariates, if others than the owner named: any released columns.
         y: response, likewise. The Gram matrix is released once; every regression on it is free.
         seed: the analyst's own randomness; the same seed gives the same draws.
@@ -69,6 +76,8 @@ def infer(
             f"there is for {', '.join(METHODS)}"
         )
     methods = METHODS[release.family]
+    if method is None:
+        method = expfam.best(release) if release.family == "exponential-family" else "exact"
     if method not in methods:
         raise ArgumentError(f"method: must be one of {', '.join(methods)}, not {method!r}")
     for name, value, least in (("chains", chains, 2), ("draws", draws, 100)):
@@ -76,4 +85,8 @@ def infer(
             raise ArgumentError(
                 f"{name}: must be a whole number of at least {least}, not {value!r}"
             )
+    if release.family == "exponential-family":
+        if x is not None or y is not None:
+            raise ArgumentError("x, y: go with linear regression; this release has one column")
+        return methods[method](expfam.problem(release, prior), seed, chains, draws, progress)
     return methods[method](problem(release, prior, x, y), seed, chains, draws, progress)

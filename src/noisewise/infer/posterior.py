@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.infer.prediction import Prediction, predict
+from noisewise.infer.prediction import Prediction, predict, predict_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,10 +22,12 @@ ESS = 400
 class Posterior:
     """Draws by parameter name: arrays (chain, draw), or (group, chain, draw) where grouped.
 
-    ``rhat`` and ``ess`` hold one number (or one per group) for each parameter. ``latent`` holds
-    what else a method infers, where it fits memory: for ``exact`` the sums behind the noise ``s``
-    (in the box), and the mean ``mu_x`` and covariance ``tau2`` of the covariates (user's units),
-    arrays (…, chain, draw, …). ``details`` tells tries, divergences, projections and seconds.
+    ``rhat`` and ``ess`` hold one number (or one per group) for each parameter. ``family`` is the
+    exponential family where it is one; then ``y`` is its column and ``x`` is empty, and
+    ``prior_draws(number)`` draws its parameters from the prior. ``latent`` holds what else a method
+    infers, where it fits memory: for ``exact`` regression the sums behind the noise ``s`` (in the
+    box), and the mean ``mu_x`` and covariance ``tau2`` of the covariates (user's units), arrays
+    (…, chain, draw, …). ``details`` tells tries, divergences, projections and seconds.
     """
 
     draws: Mapping[str, np.ndarray]
@@ -38,6 +40,8 @@ class Posterior:
     prior: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     latent: Mapping[str, np.ndarray] = field(default_factory=dict)
+    family: Any = None
+    prior_draws: Callable[[int], Mapping[str, np.ndarray]] | None = None
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:
@@ -95,8 +99,15 @@ class Posterior:
         table = pd.concat(frames, ignore_index=True)
         return table.set_index(["group", "parameter"] if self.keys is not None else "parameter")
 
-    def predict(self, new_x: Mapping[str, float], *, seed: int = 0) -> Prediction:
-        """The posterior predictive of y at given covariates, in the user's units."""
+    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
+        """The posterior predictive of y at given covariates, in the user's units.
+
+        Of an exponential family there are no covariates: the prediction is of one new record.
+        """
+        if self.family is not None:
+            if new_x:
+                raise ArgumentError("new_x: there are no covariates; leave it out")
+            return predict_record(self.family, self.draws, seed)
         if not isinstance(new_x, Mapping) or set(new_x) != set(self.x):
             raise ArgumentError(
                 f"new_x: must give a value to each of {', '.join(self.x)}, and to nothing else"
@@ -116,4 +127,7 @@ class Posterior:
         return inference_data(self.draws, self.keys)
 
     def __repr__(self) -> str:
+        if self.family is not None:
+            told = f"{self.family.name} by {self.method}, prior {self.prior}"
+            return f"<Posterior of {self.y}, {told}: {self.status}>"
         return f"<Posterior of {self.y} on {', '.join(self.x)} by {self.method}: {self.status}>"

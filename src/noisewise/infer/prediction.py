@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,3 +46,39 @@ def predict(draws: Mapping[str, np.ndarray], at: Mapping[str, float], seed: int)
         line = line + draws[column] * value
     noise = np.random.default_rng(seed).standard_normal(line.shape)
     return Prediction(line + noise * np.sqrt(draws["sigma2"]), line)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryPrediction(Prediction):
+    """A new record's category: ``draws`` holds levels, ``expected`` their probabilities (last)."""
+
+    levels: tuple[str | int, ...] = ()
+
+    @property
+    def probabilities(self) -> dict[str | int, np.ndarray]:
+        """Of every level, one number per group where grouped."""
+        mean = self.expected.mean(axis=(-3, -2))
+        return {level: np.asarray(mean[..., i]) for i, level in enumerate(self.levels)}
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Categories have none."""
+        raise ArgumentError("mean: categories have none; see probabilities")
+
+    def interval(self, level: float = 0.9) -> np.ndarray:
+        """Categories have none."""
+        raise ArgumentError("interval: categories have none; see probabilities")
+
+    def mean_interval(self, level: float = 0.9) -> np.ndarray:
+        """Categories have none."""
+        raise ArgumentError("mean_interval: categories have none; see probabilities")
+
+
+def predict_record(family: Any, draws: Mapping[str, np.ndarray], seed: int) -> Prediction:
+    """One new record for every draw of an exponential family's parameters."""
+    theta = np.stack(list(draws.values()), axis=-1)
+    records = family.records(np.random.default_rng(seed), theta)
+    levels = getattr(family, "levels", None)
+    if levels is not None:
+        return CategoryPrediction(np.array(levels)[records], theta, levels)
+    return Prediction(records, family.mean(theta))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from noisewise.release.arguments import PrivateBounds
-    from noisewise.release.expfam import exponential_family
+    from noisewise.release.expfam import exponential_family, register_family
     from noisewise.release.graphical import graphical_model
     from noisewise.release.linear import linear_regression
     from noisewise.release.partition.prior import Zellner
@@ -24,6 +24,7 @@ _HOMES = {
     "linear_regression": "linear",
     "posterior_probability": "partition.probability",
     "posterior_quantile": "partition.quantile",
+    "register_family": "expfam",
     "Zellner": "partition.prior",
 }
 
@@ -46,4 +47,5 @@ __all__ = [
     "linear_regression",
     "posterior_probability",
     "posterior_quantile",
+    "register_family",
 ]

@@ -25,7 +25,7 @@ from noisewise.release.arguments import PrivateBounds
 from noisewise.release.budget import Terms, terms
 from noisewise.release.plan import Progress
 from noisewise.release.publish import Order, publish
-from noisewise.release.values import positive, shown
+from noisewise.release.values import mapping, positive, shown
 
 Outside = Literal["drop", "clamp"]
 
@@ -35,25 +35,62 @@ class Shape:
     """What a family's sufficient statistic looks like.
 
     ``whole``: whole numbers, summed as such; ``degree`` 2 adds the sum of squares; ``centred``: a
-    location family, whose origin may sit anywhere, so the middle of the interval wastes least.
+    location family, whose origin may sit anywhere, so the middle of the interval wastes least;
+    ``lowest``: no record can be below it, so an interval must reach beyond it.
     """
 
     whole: bool = False
     degree: int = 1
     centred: bool = False
     parameters: tuple[str, ...] = ()
+    lowest: float = -math.inf
 
 
 SHAPES = {
     "bernoulli": Shape(whole=True),
     "binomial": Shape(whole=True, parameters=("trials",)),
-    "poisson": Shape(whole=True),
-    "geometric": Shape(whole=True),
-    "exponential": Shape(),
-    "gamma": Shape(parameters=("shape",)),
+    "poisson": Shape(whole=True, lowest=0),
+    "geometric": Shape(whole=True, lowest=0),
+    "exponential": Shape(lowest=0),
+    "gamma": Shape(parameters=("shape",), lowest=0),
     "normal": Shape(degree=2, centred=True),
 }
-FAMILIES = (*SHAPES, "categorical")
+SYNONYMS = {"multinomial": "categorical"}
+
+
+def known_families() -> tuple[str, ...]:
+    """Every family that can be released, the registered ones included."""
+    return (*SHAPES, "categorical")
+
+
+def register_family(
+    name: str,
+    *,
+    whole: bool = False,
+    squares: bool = False,
+    centred: bool = False,
+    parameters: Iterable[str] = (),
+    lowest: float = -math.inf,
+) -> None:
+    """Make a family of one's own known to ``exponential_family``.
+
+    What is released of it is the sum of the column over a public interval, and with ``squares``
+    the sum of its squares; sensitivities, noise and the file are those of the built-in families.
+    A statistic that is no power of x, such as log x, is a column of its own: make it first.
+
+    Args:
+        name: the word in the release file, under which the analyst registers the same family.
+        whole: records are whole numbers.
+        squares: sum squares too.
+        centred: the origin may move to the middle of the interval (location families only).
+        parameters: known parameters, given as ``known={...}`` at each release.
+        lowest: the least possible record.
+    """
+    word = arguments.name(name, "name")
+    if word in known_families() or word in SYNONYMS:
+        raise ArgumentError(f"name: there is a family {word!r} already; choose another name")
+    SHAPES[word] = Shape(whole, 2 if squares else 1, centred, tuple(parameters), float(lowest))
+
 
 BITS = 15
 FEWEST_STEPS = 16
@@ -72,6 +109,7 @@ def exponential_family(
     levels: Iterable[Any] | None = None,
     trials: int | None = None,
     shape: float | None = None,
+    known: Mapping[str, float] | None = None,
     mechanism: Mechanism = "laplace",
     delta: float | None = None,
     neighbours: Neighbours = "replace-one",
@@ -90,14 +128,19 @@ def exponential_family(
         source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
         column: the column that follows the family.
         family: ``bernoulli``, ``binomial``, ``categorical``, ``poisson``, ``geometric``,
-            ``exponential``, ``gamma`` or ``normal``.
+            ``exponential``, ``gamma`` or ``normal``, or one made known by ``register_family``.
+            ``geometric`` counts trials up to the first success: 1, 2, 3, …
         epsilon: the whole budget.
         bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
         outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
-            as records); ``"clamp"`` moves them to its nearer end.
+            as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot
+            have, such as negative waiting times, are treated like any other: begin the interval
+            at 0 and they are left out, or clamped to 0. Dropping is the
+            thesis' way, but one sum may then fit two parameters; clamping tells more.
         levels: the public categories of ``categorical``.
         trials: trials per record of ``binomial``.
         shape: the known shape of ``gamma``.
+        known: the known parameters of a registered family.
         mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
         delta: for Gaussian noise.
         neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret and noisy).
@@ -111,8 +154,10 @@ def exponential_family(
         progress: called with rows done and rows in all.
     """
     name = arguments.name(column, "column")
-    if not isinstance(family, str) or family not in FAMILIES:
-        raise ArgumentError(f"family: must be one of {', '.join(FAMILIES)}, not {shown(family)}")
+    family = SYNONYMS.get(family, family) if isinstance(family, str) else family
+    if not isinstance(family, str) or family not in known_families():
+        listed = ", ".join(known_families())
+        raise ArgumentError(f"family: must be one of {listed}, not {shown(family)}")
     if not isinstance(outside, str) or outside not in ("drop", "clamp"):
         raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
     keyed = arguments.groups(groups)
@@ -133,7 +178,7 @@ def exponential_family(
         "dataset": dataset,
         "progress": progress,
     }
-    model = _model(family, {"trials": trials, "shape": shape})
+    model = _model(family, {"trials": trials, "shape": shape, **mapping_of(known)})
     if family == "categorical":
         return publish(source, _categorical(name, levels, bounds, fill, model, shared))
     if levels is not None:
@@ -158,9 +203,18 @@ def exponential_family(
     return publish(source, order)
 
 
+def mapping_of(known: object) -> dict[str, Any]:
+    """Known parameters by name; the built-in ones have arguments of their own."""
+    given = mapping(known, "known", "{parameter: value}")
+    return {arguments.name(k, "known"): v for k, v in given.items()}
+
+
 def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
     """The distribution and its known parameters, each where it belongs."""
     wanted = SHAPES[family].parameters if family in SHAPES else ()
+    for parameter in wanted:
+        if given.get(parameter) is None:
+            raise ArgumentError(f"{parameter}: family={family!r} needs it")
     model: dict[str, Any] = {"distribution": family}
     for parameter, value in given.items():
         if (value is not None) != (parameter in wanted):
@@ -186,6 +240,12 @@ def _interval(
             raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
         return Bounds(0, model.get("trials", 1))
     limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
+    widest, lowest = arguments.widest(limits), SHAPES[family].lowest
+    if widest.upper <= lowest:
+        raise ArgumentError(
+            f"bounds: no record of family={family!r} is below {lowest:g}; the interval "
+            f"{shown((widest.lower, widest.upper))} would hold none"
+        )
     if SHAPES[family].whole:
         return _on_whole_numbers(limits, family)
     return limits if SHAPES[family].centred else _on_fine_lattice(limits, family)

@@ -1,0 +1,1 @@
+"""Experiments: the papers' comparisons. Nothing here releases anyone's data."""

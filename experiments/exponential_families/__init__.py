@@ -1,0 +1,1 @@
+"""Thesis chapter 4: calibration of noise-aware and other posteriors."""

@@ -1,0 +1,169 @@
+"""Method ``gibbs``: the thesis' sampler, batched over (group, chain), sweep by sweep.
+
+The sum over records is taken to be normal (the central limit theorem, of a random number of terms
+where an interval cuts). That is an approximation: with n = 10 it is visibly wrong
+(docs/evidence-expfam.md), and ``exact`` is the method to use.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.infer.expfam import moments
+from noisewise.infer.expfam.assemble import posterior
+from noisewise.infer.expfam.families import Categorical
+from noisewise.infer.expfam.family import Conjugate, Family
+from noisewise.infer.expfam.gibbs_sweep import Chain, Group, Law, sweep
+from noisewise.infer.expfam.observed import Interval
+from noisewise.infer.expfam.problem import Problem
+from noisewise.infer.posterior import Posterior
+
+Report = Callable[[int, int], None]
+
+THIN = 10
+"""Sweeps per kept draw."""
+BURN_IN = 2000
+"""Sweeps before the first kept draw: the thesis' own number."""
+BLOCK = 50
+SLAB = 512
+FEW = 30
+"""Records below which the central limit theorem is not to be trusted."""
+STARTS = 512
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def advance(
+    family: Family,
+    law: Law,
+    mechanism: str,
+    key: jax.Array,
+    chain: Chain,
+    g: Group,
+    thin: jax.Array,
+) -> tuple[Chain, jax.Array]:
+    """``BLOCK`` times ``thin`` sweeps; every ``thin``-th θ is returned."""
+
+    def step(number: jax.Array, at: tuple[Chain, jax.Array]) -> tuple[Chain, jax.Array]:
+        state, key = at
+        fresh = jax.random.fold_in(key, number)
+        return sweep(family, law, mechanism, fresh, state, g), key
+
+    def body(state: Chain, key: jax.Array) -> tuple[Chain, jax.Array]:
+        state, _ = jax.lax.fori_loop(0, thin, step, (state, key))
+        return state, state.theta
+
+    return jax.lax.scan(body, chain, jax.random.split(key, BLOCK))
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 5))
+def start(family: Family, law: Law, mechanism: str, key: jax.Array, g: Group, chains: int) -> Chain:
+    """Prior draws, weighed by a rough likelihood; evenly spaced quantiles of them.
+
+    Far apart, so that R-hat can tell, and in every mode that has its share of the weight: a sum
+    over an interval may fit two values of the parameter.
+    """
+    groups, d = g.z.shape
+    draw_key, pick_key, mix_key = jax.random.split(key, 3)
+    wide = Conjugate(
+        *(jnp.broadcast_to(a[:, None], (groups, STARTS, a.shape[-1])) for a in g.prior)
+    )
+    theta = family.draw(draw_key, wide)
+    joint = jax.vmap(jax.vmap(lambda th: law(family, g.interval, family.natural(th))))(theta)
+    off = g.z[:, None] - g.n[:, None, None] * joint.mean[..., :d]
+    own = jnp.diagonal(joint.covariance, axis1=-2, axis2=-1)[..., :d]
+    spread = 2 * (g.n[:, None, None] * own + 2 * g.noise[:, None, None] ** 2)
+    weight = -0.5 * jnp.sum(off**2 / spread + jnp.log(spread), axis=-1)
+    weight = jnp.where(jnp.isfinite(weight), weight, -jnp.inf)
+    order = jnp.argsort(theta[..., 0], axis=1)
+    share = jnp.cumsum(jnp.take_along_axis(jax.nn.softmax(weight, axis=1), order, axis=1), axis=1)
+    even = (jnp.arange(chains) + jax.random.uniform(pick_key, (groups, 1))) / chains
+    place = jnp.minimum((share[:, None] < even[..., None]).sum(axis=-1), STARTS - 1)
+    picked = jnp.take_along_axis(order, place, axis=1)
+    theta = jnp.take_along_axis(theta, picked[..., None], axis=1)
+    noise = jnp.broadcast_to(g.noise[:, None, None] ** 2, (groups, chains, d))
+    if mechanism == "laplace":
+        noise = 2 * noise * jax.random.exponential(mix_key, noise.shape)
+    return Chain(theta, noise, jnp.zeros((groups, chains)), jnp.zeros((groups, chains)))
+
+
+def sample(
+    family: Family, law: Law, mechanism: str, key: jax.Array, g: Group, chains: int, draws: int,
+    thin: int = THIN, burn_in: int = BURN_IN,
+) -> tuple[np.ndarray, Chain]:  # fmt: skip
+    """Draws (group, chain, draw, parameter), and the last state with its counters."""
+    begin, run = jax.random.split(key)
+    state = start(family, law, mechanism, begin, g, chains)
+    warm = -(-burn_in // (BLOCK * thin))
+    kept = []
+    for number in range(warm + -(-draws // BLOCK)):
+        fresh = jax.random.fold_in(run, number)
+        state, theta = advance(family, law, mechanism, fresh, state, g, jnp.asarray(thin))
+        if number >= warm:
+            kept.append(np.asarray(theta))
+    return np.moveaxis(np.concatenate(kept)[:draws], 0, 2), state
+
+
+def run(
+    problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
+) -> Posterior:
+    """All groups, slab by slab."""
+    _caution(problem)
+    groups, key = len(problem.z), jax.random.key(seed)
+    drawn, again, projected, sweeps = [], [], [], 0
+    for first in range(0, groups, SLAB):
+        rows = slice(first, min(first + SLAB, groups))
+        values, state = sample(
+            problem.family.standard, moments.joint, problem.mechanism,
+            jax.random.fold_in(key, first), data(problem, rows), chains, draws,
+        )  # fmt: skip
+        drawn.append(problem.family.from_standard(values))
+        again.append(np.asarray(state.again))
+        projected.append(np.asarray(state.projected))
+        if progress is not None:
+            progress(rows.stop, groups)
+    sweeps = THIN * (-(-draws // BLOCK) * BLOCK) + -(-BURN_IN // (BLOCK * THIN)) * BLOCK * THIN
+    told: dict[str, Any] = {
+        "redrawn_per_sweep": float(np.concatenate(again).mean()) / sweeps,
+        "projected_share": float(np.concatenate(projected).mean()) / sweeps,
+        "thin": THIN,
+    }
+    if problem.counted is not None:
+        told["assumes"] = "the noisy number of records, as if it were exact"
+    return posterior(problem, np.concatenate(drawn), "gibbs", told)
+
+
+def data(problem: Problem, rows: slice) -> Group:
+    """Some groups' data."""
+    z, n = jnp.asarray(problem.z[rows]), jnp.asarray(problem.n[rows])
+    prior = Conjugate(
+        *(jnp.broadcast_to(a, (len(z), *a.shape)) for a in map(jnp.asarray, problem.conjugate))
+    )
+    ends = problem.family.to_standard(
+        np.array([problem.interval.lower, problem.interval.upper], float)
+    )
+    interval = Interval(jnp.asarray(ends[0]), jnp.asarray(ends[1]), problem.interval.outside)
+    return Group(interval, z, n, jnp.full(len(z), problem.scale), prior)
+
+
+def _caution(problem: Problem) -> None:
+    least = float(problem.n.min())
+    if least >= FEW:
+        return
+    exists = problem.family.dimension == 1 or isinstance(problem.family, Categorical)
+    better = (
+        "method='exact' needs no such approximation"
+        if exists
+        else "there is no exact method for this family: read its intervals with care"
+    )
+    warnings.warn(
+        f"gibbs takes a sum over {least:.0f} records for normal, which needs about {FEW}; {better}",
+        UserWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,58 @@
+"""Pictures are drawn, show what they should, and refuse what they cannot."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import noisewise as nw
+from noisewise import priors
+from noisewise.infer.expfam import families, naive
+from noisewise.infer.expfam.observed import Interval
+from noisewise.infer.expfam.problem import Problem
+
+pytestmark = pytest.mark.xdist_group("expfam")
+
+
+@pytest.fixture(scope="module")
+def post() -> nw.infer.Posterior:
+    given = Problem(
+        families.Bernoulli(), Interval(0.0, 1.0, "keep"), "owns", np.array([[30.0], [60.0]]),
+        np.array([100.0, 100.0]), 5.0, "laplace", priors.Beta(1, 1), ("a", "b"),
+    )  # fmt: skip
+    return naive.run(given, 0, 4, 1000)
+
+
+def test_a_trace_shows_every_chain(post: nw.infer.Posterior) -> None:
+    figure = nw.plots.trace(post, group="a", truth={"p": 0.3}, draws=100)
+    (axis,) = figure.axes
+    assert len(axis.lines) == 5
+    np.testing.assert_array_equal(axis.lines[0].get_ydata(), post.draws["p"][0, 0, :100])
+    kept = io.BytesIO()
+    figure.savefig(kept, format="png")
+    assert kept.getvalue().startswith(b"\x89PNG")
+
+
+def test_the_posterior_stands_against_its_prior(post: nw.infer.Posterior) -> None:
+    figure = nw.plots.posterior_against_prior(post, group="b", truth={"p": 0.6})
+    (axis,) = figure.axes
+    prior, posterior = (p.get_data() for p in axis.patches)
+    np.testing.assert_allclose(prior.values[1:-1], 1, atol=0.3)  # uniform: 5 sds of a bin
+    edges = posterior.edges
+    assert edges[int(np.argmax(posterior.values))] == pytest.approx(0.6, abs=0.08)
+    assert (posterior.values * np.diff(edges)).sum() == pytest.approx(1)
+
+
+def test_what_cannot_be_drawn(post: nw.infer.Posterior) -> None:
+    with pytest.raises(nw.ArgumentError, match="one of a, b"):
+        nw.plots.trace(post)
+    with pytest.raises(nw.ArgumentError, match="'q' is unknown"):
+        nw.plots.trace(post, group="a", parameters=["q"])
+    with pytest.raises(nw.ArgumentError, match="no prior"):
+        nw.plots.posterior_against_prior(replace(post, prior_draws=None), group="a")
+    alone = replace(post, keys=None, draws={"p": post.draws["p"][0]})
+    with pytest.raises(nw.ArgumentError, match="no groups"):
+        nw.plots.trace(alone, group="a")
