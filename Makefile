@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/noisewise demo
 
 test: $(STAMP) lint
-	$(BIN)/pytest -m "not evidence" -n 2 --dist loadgroup
+	$(BIN)/pytest -m "not evidence" -n 2 --dist loadfile
 
 # Heavier evidence: same code, more trials. The figures are in docs/evidence.md.
 evidence: $(STAMP)

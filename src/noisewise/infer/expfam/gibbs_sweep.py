@@ -69,7 +69,8 @@ def _gain(joint: Joint, n: jax.Array, mixture: jax.Array) -> Gain:
     factor = cholesky(spread[:d, :d] + jnp.diag(mixture))
 
     def solve(column: jax.Array) -> jax.Array:
-        return solve_upper(factor, solve_lower(factor, column))
+        drawn: jax.Array = solve_upper(factor, solve_lower(factor, column))
+        return drawn
 
     pull = jax.vmap(solve, in_axes=1, out_axes=1)(spread[:d]).T
     return Gain(n * joint.mean, root, pull)
