@@ -5,10 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import expfam, gram, groups, partition
+from benchmarks import expfam, gram, groups, partition, regression
 
 FOLDER = Path(".bench")
-KNOWN = {"gram": gram, "groups": groups, "partition": partition, "expfam": expfam}
+KNOWN = {
+    "gram": gram,
+    "groups": groups,
+    "partition": partition,
+    "regression": regression,
+    "expfam": expfam,
+}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(KNOWN)

@@ -146,3 +146,12 @@ def test_one_table_alone_is_a_batch_of_one(method: str) -> None:
     many = nw.infer(four, method, seed=4)
     for group in range(GROUPS):
         assert np.abs(departures(one, summary(many, group))).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("asked", [True, None, False])
+def test_a_bar_for_those_who_ask(asked: bool | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody watches a test's standard error: only True shows one."""
+    nw.infer(published("naive"), "naive", progress=asked)
+    nw.infer(published("exact"), "exact", progress=asked)
+    shown = capsys.readouterr().err
+    assert ("sampling (exact)" in shown) == (asked is True)

@@ -379,6 +379,37 @@ def algorithm_1(
     return draws, projected / iterations
 
 
+def mcmc_individual(
+    z: np.ndarray, n: int, scale: float, p: Priors, *, iterations: int, burn_in: int, seed: int = 0
+) -> np.ndarray:
+    """MCMC-Ind, one covariate: every record is unknown. Draws (iteration, θ₁ θ₀ σ²).
+
+    Records in turn: a new one is drawn from the model given the parameters, and taken by the ratio
+    of the noise's densities (Metropolis). Then the parameters, given all records.
+    """
+    rng = np.random.default_rng(seed)
+    theta, variance, mu, tau2 = (v[0] for v in prior_parameters(rng, p, 1))
+    x = rng.normal(mu, np.sqrt(tau2), n)
+    w = np.column_stack([x, theta[0] * x + theta[1] + rng.normal(0, np.sqrt(variance), n)])
+    draws = np.empty((iterations, 3))
+    for iteration in range(-burn_in, iterations):
+        s = statistic(w)
+        for i in range(n):
+            new = rng.normal(mu, np.sqrt(tau2))
+            record = np.array([new, theta[0] * new + theta[1] + rng.normal(0, np.sqrt(variance))])
+            moved = s - statistic(w[[i]]) + statistic(record[None])
+            ratio = log_laplace(z, moved[None], scale) - log_laplace(z, s[None], scale)
+            if np.log(rng.random()) < ratio[0]:
+                w[i], s = record, moved
+        centre, precision, shape, rate = given_statistic(s, n, p)
+        variance = float(rate / rng.gamma(shape))
+        theta = rng.multivariate_normal(centre, variance * np.linalg.inv(precision))
+        mu, tau2 = covariate_update(rng, s, n, p)
+        if iteration >= 0:
+            draws[iteration] = *theta, variance
+    return draws
+
+
 def covariate_update(
     rng: np.random.Generator, s: np.ndarray, n: int, p: Priors
 ) -> tuple[float, float]:

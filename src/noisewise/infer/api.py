@@ -7,6 +7,7 @@ from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.infer import expfam
+from noisewise.infer._bar import reporting
 from noisewise.infer.linear import (
     exact,
     gibbs_noisy,
@@ -45,7 +46,7 @@ def infer(
     seed: int = 0,
     chains: int = 4,
     draws: int = 1000,
-    progress: Report | None = None,
+    progress: Report | bool | None = None,
 ) -> Posterior:
     """The posterior given a release.
 
@@ -66,7 +67,8 @@ def infer(
         seed: the analyst's own randomness; the same seed gives the same draws.
         chains: independent chains, started apart.
         draws: draws kept per chain.
-        progress: called with steps done and steps in all.
+        progress: a bar on a terminal unless False; True shows one anywhere; or a function to be
+            called with steps done and steps in all.
     """
     if not isinstance(release, Release):
         raise ArgumentError("release: must be a Release; read a file with nw.Release.load(path)")
@@ -88,5 +90,8 @@ def infer(
     if release.family == "exponential-family":
         if x is not None or y is not None:
             raise ArgumentError("x, y: go with linear regression; this release has one column")
-        return methods[method](expfam.problem(release, prior), seed, chains, draws, progress)
-    return methods[method](problem(release, prior, x, y), seed, chains, draws, progress)
+        given: Any = expfam.problem(release, prior)
+    else:
+        given = problem(release, prior, x, y)
+    with reporting(progress, f"sampling ({method})") as report:
+        return methods[method](given, seed, chains, draws, report)

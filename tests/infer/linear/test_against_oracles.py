@@ -97,6 +97,28 @@ def test_exact_with_secret_n_matches_importance_sampling() -> None:
         assert np.abs(off).max() < TOLERANCE, (group, off)
 
 
+def blocked(slow: np.ndarray, blocks: int) -> dict[str, np.ndarray]:
+    """Mean and sd of an oracle's chain, with standard errors from means over blocks of it."""
+    parts = slow.reshape(blocks, -1, 3)
+    means, sds = parts.mean(axis=1), np.sqrt(((parts - slow.mean(0)) ** 2).mean(axis=1))
+    return {
+        "mean": slow.mean(0),
+        "sd": slow.std(0),
+        "mean_error": means.std(0, ddof=1) / np.sqrt(blocks),
+        "sd_error": sds.std(0, ddof=1) / np.sqrt(blocks),
+    }
+
+
+def test_exact_is_mcmc_over_individuals() -> None:
+    """Ten records, all unknown, in plain NumPy: mean and sd of three parameters, 6 comparisons."""
+    rng = np.random.default_rng(8)
+    given = problem([paper_table(rng, 10) for _ in range(GROUPS)], 2.0)
+    post = exact.run(given, 0, CHAINS, DRAWS)
+    p = reference.paper_priors()
+    slow = reference.mcmc_individual(given.z[0], 10, 2.0, p, iterations=6000, burn_in=300)
+    assert np.abs(departures(summary(post, 0), blocked(slow, 20))).max() < TOLERANCE
+
+
 def test_gibbs_update_is_algorithm_1() -> None:
     """Where it mixes (n = 30, little noise): mean and sd of three parameters, 6 comparisons."""
     rng = np.random.default_rng(5)
@@ -105,13 +127,5 @@ def test_gibbs_update_is_algorithm_1() -> None:
     slow, share = reference.algorithm_1(
         given.z[0], 30, 0.3, reference.paper_priors(), iterations=1500, burn_in=100
     )
-    blocks = slow.reshape(30, 50, 3)
-    means, sds = blocks.mean(axis=1), np.sqrt(((blocks - slow.mean(0)) ** 2).mean(axis=1))
-    plain = {
-        "mean": slow.mean(0),
-        "sd": slow.std(0),
-        "mean_error": means.std(0, ddof=1) / np.sqrt(30),
-        "sd_error": sds.std(0, ddof=1) / np.sqrt(30),
-    }
-    assert np.abs(departures(summary(post, 0), plain)).max() < TOLERANCE
+    assert np.abs(departures(summary(post, 0), blocked(slow, 30))).max() < TOLERANCE
     assert abs(share - post.details["projected_share"]) < 0.2

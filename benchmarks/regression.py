@@ -1,0 +1,97 @@
+"""Regression: what a draw costs, as ratios in one run.
+
+- `gibbs-update`, a batch of 512 groups, against Algorithm 1 in plain NumPy, per chain and sweep;
+- effective draws per CPU-second of `exact`, `gibbs-update` and `mcmc-individual`, warm-up included,
+  compilation not;
+- `exact` at n = 1,000 and n = 100,000,000.
+
+The slowest parameter counts; CPU-seconds are of the whole process, since XLA may use all cores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from noisewise.infer.linear import exact, gibbs, gibbs_update, individual
+from noisewise.infer.linear.problem import Problem
+from noisewise.infer.posterior import Posterior
+from tests.infer.calibration import simulate
+from tests.reference import regression_reference as reference
+
+Method = Callable[[Problem, int, int, int], Posterior]
+
+
+def timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def sweeps() -> Iterator[str]:
+    problem, _ = simulate(512, 1000, 1.0, 1, 1)
+    count = 2 * 512 * (gibbs.BURN_IN + 1000 * gibbs.THIN)
+    gibbs_update.run(problem, 0, 2, 1000)
+    ours = min(timed(lambda: gibbs_update.run(problem, 0, 2, 1000)) for _ in range(2)) / count
+    p = reference.paper_priors()
+    plain = timed(
+        lambda: reference.algorithm_1(
+            problem.z[0], 1000, problem.noise_scale, p, iterations=400, burn_in=0
+        )
+    )
+    yield (
+        f"gibbs-update, 512 groups × 2 chains: {1e6 * ours:.2f} µs per chain and sweep (asked: 4); "
+        f"plain NumPy {1e6 * plain / 400:.0f} µs: {plain / 400 / ours:.0f} × (asked: 30)"
+    )
+
+
+def rate(method: Method, problem: Problem, draws: int) -> float:
+    """Effective draws of the slowest parameter, per group and CPU-second."""
+    method(problem, 0, 4, draws)
+    began = time.process_time()
+    post = method(problem, 1, 4, draws)
+    spent = time.process_time() - began
+    least = np.min([np.atleast_1d(e) for e in post.ess.values()], axis=0)
+    return float(np.median(least) * len(problem.n) / spent)
+
+
+def effective() -> Iterator[str]:
+    for d, n, epsilon in [(1, 100, 1.0), (1, 1000, 0.1), (1, 10_000, 1.0), (5, 1000, 1.0)]:
+        problem, _ = simulate(16, n, epsilon, d, 1)
+        ours, theirs = rate(exact.run, problem, 1000), rate(gibbs_update.run, problem, 1000)
+        yield (
+            f"d={d} n={n:,} eps={epsilon:g}: exact {ours:,.0f} effective draws per CPU-second, "
+            f"gibbs-update {theirs:,.0f}: {ours / theirs:.0f} × (asked: 50)"
+        )
+    problem, _ = simulate(1, 1000, 1.0, 1, 1)
+    ours, theirs = rate(exact.run, problem, 1000), rate(individual.run, problem, 500)
+    yield (
+        f"n=1,000, one release: exact {ours:,.0f}, mcmc-individual {theirs:,.1f}: "
+        f"{ours / theirs:.0f} × (asked: 5)"
+    )
+
+
+def size() -> Iterator[str]:
+    """The same sums scaled up: only n differs."""
+    few, _ = simulate(256, 1000, 1.0, 1, 1)
+    many = Problem(**{**vars(few), "z": few.z * 1e5, "n": few.n * 1e5})
+    exact.run(few, 0, 4, 500)
+    exact.run(many, 0, 4, 500)
+    pairs = [
+        (timed(lambda: exact.run(few, 1, 4, 500)), timed(lambda: exact.run(many, 1, 4, 500)))
+        for _ in range(3)
+    ]
+    small, large = np.median(pairs, axis=0)
+    yield (
+        f"256 groups of 1,000 records: {small:.2f} s; of 100,000,000: {large:.2f} s; "
+        f"ratio {large / small:.2f} (asked: at most 1.2)"
+    )
+
+
+def run(folder: Path) -> Iterator[str]:
+    yield from sweeps()
+    yield from effective()
+    yield from size()
