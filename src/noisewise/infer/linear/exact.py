@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
@@ -234,27 +234,38 @@ class _Collected:
         self.user = np.empty((size, groups, chains, draws))
         self.rhat, self.ess = np.empty((size, groups)), np.empty((size, groups))
         self.tries, self.divergences = np.zeros(groups, int), np.zeros(groups, int)
-        self.latent: dict[str, np.ndarray] = {}
+        self._positions: dict[tuple[int, ...], np.ndarray] = {}
         shape = full_rank(len(problem.x) + 1, noisy_n=problem.noisy_n)
         self._wanted = latent.fits(shape, groups * chains * draws)
 
-    def put(self, problem: Problem, rows: np.ndarray, part: Sampled, seed: int) -> None:
+    def put(self, rows: np.ndarray, part: Sampled) -> None:
         """A slab's groups; padding beyond them is dropped."""
         count = len(rows)
         self.user[:, rows] = part.user[:, :count]
         self.rhat[:, rows], self.ess[:, rows] = part.rhat[:, :count], part.ess[:, :count]
         self.divergences[rows] = part.divergences[:count]
         self.tries[rows] += 1
-        if not self._wanted or part.positions is None:
-            return
-        some = subset(problem, rows)
-        rng = np.random.default_rng([seed, int(rows[0]), int(self.tries[rows[0]])])
-        more = latent.latent(rng, some, _shape(some), part.positions[..., :count])
-        for name, values in more.items():
-            whole = self.latent.setdefault(
-                name, np.empty((len(problem.n), *values.shape[1:]), values.dtype)
-            )
-            whole[rows] = values
+        if self._wanted and part.positions is not None:
+            self._positions[tuple(rows.tolist())] = part.positions[..., :count]
+
+    def latent(self, problem: Problem, seed: int) -> Mapping[str, np.ndarray]:
+        """Draws of s, μx and τ², when asked for; later tries overwrite earlier ones."""
+        if not self._wanted:
+            return {}
+        only = problem.keys is None
+
+        def make() -> Mapping[str, np.ndarray]:
+            whole: dict[str, np.ndarray] = {}
+            for number, (rows, positions) in enumerate(self._positions.items()):
+                some = subset(problem, np.array(rows))
+                rng = np.random.default_rng([seed, number])
+                more = latent.latent(rng, some, _shape(some), positions)
+                for name, values in more.items():
+                    into = whole.setdefault(name, np.empty((len(problem.n), *values.shape[1:])))
+                    into[list(rows)] = values
+            return {name: v[0] if only else v for name, v in whole.items()}
+
+        return latent.Latent(make)
 
     @property
     def unconverged(self) -> np.ndarray:
@@ -286,7 +297,7 @@ def run(
             with _one_blas_thread():
                 part = sample(fresh, subset(problem, padded(rows)), chains, draws, rounds, tick)
             with lock:
-                made.put(problem, rows, part, seed)
+                made.put(rows, part)
 
         _in_parallel(work, len(slabs))
         seconds.append(round(time.perf_counter() - begin - sum(seconds), 3))
@@ -298,8 +309,7 @@ def run(
         "divergences": made.divergences,
         "seconds": tuple(seconds),
     }
-    only = problem.keys is None
-    more = {name: v[0] if only else v for name, v in made.latent.items()}
+    more = made.latent(problem, seed)
     return assembled(problem, made.user, made.rhat, made.ess, "exact", details, more)
 
 

@@ -1,12 +1,14 @@
 """What the exact method knows beyond the coefficients: the sums behind the noise, and x's law.
 
-Given the statistic s, (μx, τ²) is normal-inverse-Wishart: exact, independent draws. In NumPy,
-after sampling, and only where all of them fit: tens of thousands of groups would not.
+Given the statistic s, (μx, τ²) is normal-inverse-Wishart: exact, independent draws. In NumPy, when
+first asked for (they cost as much as the sampling), and only where all of them fit: tens of
+thousands of groups would not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +26,30 @@ def fits(shape: Shape, draws: int) -> bool:
     """Whether so many draws of s, μx and τ² are worth their memory."""
     d = shape.q - 1
     return draws * (2 * shape.dimension + d + d * d) <= MOST
+
+
+class Latent(Mapping[str, np.ndarray]):
+    """Draws by name, made when first asked for."""
+
+    names = ("s", "mu_x", "tau2")
+
+    def __init__(self, make: Callable[[], Mapping[str, np.ndarray]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[str, np.ndarray]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.names:
+            raise KeyError(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 def latent(
