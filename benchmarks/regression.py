@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +78,12 @@ def effective() -> Iterator[str]:
 
 
 def size() -> Iterator[str]:
-    """The same sums scaled up: only n differs."""
-    few, _ = simulate(256, 1000, 1.0, 1, 1)
-    many = Problem(**{**vars(few), "z": few.z * 1e5, "n": few.n * 1e5})
+    """The same records a hundred thousand times, with the same noise: only n differs."""
+    quiet, _ = simulate(256, 1000, 1e9, 1, 1)
+    scale = 16 / 3
+    noise = np.random.default_rng(1).laplace(0, scale, quiet.z.shape)
+    few = replace(quiet, z=quiet.z + noise, noise_scale=scale)
+    many = replace(few, z=1e5 * quiet.z + noise, n=1e5 * quiet.n)
     exact.run(few, 0, 4, 500)
     exact.run(many, 0, 4, 500)
     pairs = [
