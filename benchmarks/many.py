@@ -13,7 +13,7 @@ import time
 import jax
 import numpy as np
 
-from noisewise.infer.linear import exact
+from noisewise.infer.linear import exact, slabs
 from noisewise.infer.linear.problem import Problem, Units
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
@@ -51,10 +51,10 @@ def run(groups: int = 2_000, seed: int = 1, chains: int = 4, draws: int = 500) -
     lines = []
     # Every batch size once, so that the second clock sees no compilation.
     start = time.perf_counter()
-    most = exact.slab(2, chains * draws)
-    for size in {len(exact.padded(np.arange(min(s, groups, most)))) for s in exact.sizes()}:
-        rows = exact.padded(np.arange(min(size, groups)))
-        exact.sample(jax.random.key(0), exact.subset(problem, rows), chains, draws)
+    most = slabs.slab(2, chains * draws)
+    for size in {len(slabs.padded(np.arange(min(s, groups, most)))) for s in slabs.sizes()}:
+        rows = slabs.padded(np.arange(min(size, groups)))
+        exact.sample(jax.random.key(0), slabs.subset(problem, rows), chains, draws)
     lines.append(f"compilation and first runs: {time.perf_counter() - start:.1f} s")
     start = time.perf_counter()
     post = exact.run(problem, seed, chains, draws)

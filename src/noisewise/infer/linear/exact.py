@@ -7,22 +7,18 @@ cannot see; trajectories follow a Huber surrogate and are accepted under the tru
 
 from __future__ import annotations
 
-import dataclasses
-import os
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache, partial
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisewise.infer import _chains
-from noisewise.infer.linear import collapsed, latent
+from noisewise.infer.linear import collapsed, latent, slabs
 from noisewise.infer.linear.assemble import assembled
 from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
 from noisewise.infer.linear.problem import Problem
@@ -42,8 +38,6 @@ from noisewise.numerics.triangular import (
 PRIOR_DRAWS = 64
 PRIOR_TOTAL = 2**16
 BLOCK = 50
-SIZES = {"cpu": (1, 16, 256), "gpu": (1, 256, 4096, 24576)}
-"""Groups per batch: few sizes, since each is a compilation; as large as keeps the device busy."""
 ROUNDS = (1, 2, 4)
 """First, second and third tries sample this many times as long (and warm up twice as long)."""
 
@@ -257,7 +251,7 @@ class _Collected:
         def make() -> Mapping[str, np.ndarray]:
             whole: dict[str, np.ndarray] = {}
             for number, (rows, positions) in enumerate(self._positions.items()):
-                some = subset(problem, np.array(rows))
+                some = slabs.subset(problem, np.array(rows))
                 rng = np.random.default_rng([seed, number])
                 more = latent.latent(rng, some, _shape(some), positions)
                 for name, values in more.items():
@@ -281,11 +275,11 @@ def run(
     key, lock = jax.random.key(seed), Lock()
     seconds: list[float] = []
     for attempt, rounds in enumerate(ROUNDS):
-        slabs = _slabs(problem, todo, chains * draws)
+        parts = slabs.split(problem, todo, chains * draws)
         done = [0.0]
 
         def work(number: int, attempt: int = attempt, rounds: int = rounds) -> None:
-            rows = slabs[number]  # noqa: B023  # all work of one attempt ends before the next
+            rows = parts[number]  # noqa: B023  # all work of one attempt ends before the next
 
             def tick(share: float) -> None:
                 with lock:
@@ -294,12 +288,12 @@ def run(
                         progress(round(done[0]), len(todo))  # noqa: B023
 
             fresh = jax.random.fold_in(jax.random.fold_in(key, attempt), number)
-            with _one_blas_thread():
-                part = sample(fresh, subset(problem, padded(rows)), chains, draws, rounds, tick)
+            some = slabs.subset(problem, slabs.padded(rows))
+            part = sample(fresh, some, chains, draws, rounds, tick)
             with lock:
                 made.put(rows, part)
 
-        _in_parallel(work, len(slabs))
+        slabs.in_parallel(work, len(parts))
         seconds.append(round(time.perf_counter() - begin - sum(seconds), 3))
         todo = made.unconverged
         if not len(todo):
@@ -311,60 +305,3 @@ def run(
     }
     more = made.latent(problem, seed)
     return assembled(problem, made.user, made.rhat, made.ess, "exact", details, more)
-
-
-def _slabs(problem: Problem, todo: np.ndarray, kept: int) -> list[np.ndarray]:
-    """Groups that are sampled together: of one rank, and no more than fit."""
-    q = len(problem.x) + 1
-    most = slab(q, kept) if q <= UNROLLED else 1
-    rank = np.minimum(problem.n[todo] - 1, q) if not problem.noisy_n else np.full(len(todo), q)
-    alike = [todo[rank == r] for r in np.unique(rank)]
-    return [rows[i : i + most] for rows in alike for i in range(0, len(rows), most)]
-
-
-def _in_parallel(work: Callable[[int], None], count: int) -> None:
-    """One slab per core of a CPU, since XLA runs such small loops on a single one; two on a GPU.
-
-    There the second is computed while the first is prepared or fetched.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    workers = min(count, 2 if jax.default_backend() != "cpu" else cores or 1)
-    if workers == 1:
-        for number in range(count):
-            work(number)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, range(count)))
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Two threads for a matrix of fifty rows wait for each other longer than either works."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return nullcontext()
-    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
-
-
-def subset(problem: Problem, rows: np.ndarray) -> Problem:
-    """Some groups of a problem."""
-    return dataclasses.replace(problem, z=problem.z[rows], n=problem.n[rows])
-
-
-def sizes() -> tuple[int, ...]:
-    """Those of the device at hand."""
-    return SIZES["cpu" if jax.default_backend() == "cpu" else "gpu"]
-
-
-def slab(q: int, kept: int) -> int:
-    """The most groups whose ``kept`` draws each fit the device, with their copies in passing."""
-    stats = jax.local_devices()[0].memory_stats() or {}
-    bytes_each = 8 * kept * (3 * full_rank(q, noisy_n=True).dimension + 8 * (q + 1))
-    fitting = [s for s in sizes() if s * bytes_each <= stats.get("bytes_limit", np.inf)]
-    return fitting[-1] if fitting else 1
-
-
-def padded(rows: np.ndarray) -> np.ndarray:
-    """Repeat the last group up to one of few sizes: a new size is a new compilation."""
-    size = next(s for s in sizes() if s >= len(rows))
-    return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows))])
