@@ -10,8 +10,10 @@ cell; all trials of a cell are one batch.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from math import comb
 
 import numpy as np
 from scipy import stats
@@ -75,10 +77,12 @@ def simulate(
     prior: NormalInverseWishart | None = None,
     secret_n: bool = False,
     outside: float = 0.0,
+    monomials: bool = False,
 ) -> tuple[Problem, np.ndarray]:
     """A problem whose groups are the trials, and the true (θ, σ²) of each.
 
     ``secret_n``: n is released with the same noise. ``outside``: this share of all y is clamped.
+    ``monomials`` of x up to degree four are released too, for half of the budget.
     """
     # A stream of its own for every cell: shared truths would make one unlucky draw look like many.
     rng = np.random.default_rng([seed, trials, n, round(1000 * epsilon), d])
@@ -96,11 +100,12 @@ def simulate(
     rows, columns = np.triu_indices(d + 1)
     gram = np.einsum("tni,tnj->tij", w, w)[:, rows, columns]
     k = d + 1
-    scale = k * (k + 2) ** 2 / (2 * (k + 1)) / epsilon
+    scale = k * (k + 2) ** 2 / (2 * (k + 1)) / (epsilon / 2 if monomials else epsilon)
     exact_sums = np.concatenate([gram, w.sum(axis=1)], axis=1)
     if secret_n:
         exact_sums = np.column_stack([exact_sums, np.full(trials, n)])
     z = exact_sums + rng.laplace(0, scale, exact_sums.shape)
+    powers = noisy_monomials(rng, x, epsilon / 2) if monomials else (None, ())
     sizes = np.maximum(z[:, -1], d + 3) if secret_n else np.full(trials, float(n))
     problem = Problem(
         x=tuple(f"x{i}" for i in range(d)),
@@ -114,8 +119,24 @@ def simulate(
         covariates=prior or paper_covariates(d),
         units=Units(np.zeros(k), np.ones(k)),
         keys=tuple(range(trials)),
+        moments=powers[0],
+        exponents=powers[1],
     )
     return problem, np.column_stack([theta, variance])
+
+
+def noisy_monomials(
+    rng: np.random.Generator, x: np.ndarray, epsilon: float
+) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
+    """Sums of all products of up to four columns; sensitivity as in docs/proofs/sensitivity.md."""
+    d = x.shape[2]
+    products = [
+        p for j in range(1, 5) for p in itertools.combinations_with_replacement(range(d), j)
+    ]
+    sums = np.stack([x[:, :, list(p)].prod(axis=2).sum(axis=1) for p in products], axis=1)
+    t = np.linspace(-1, 1, 20_001)
+    least = sum(comb(d + j - 1, j) * t**j for j in range(1, 5)).min()
+    return sums + rng.laplace(0, (len(products) - least) / epsilon, sums.shape), tuple(products)
 
 
 def judged(post: Posterior, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,14 +174,15 @@ def line(name: str, post: Posterior, truth: np.ndarray) -> str:
     )
 
 
-BESIDE = ("gibbs-update", "gibbs-prior", "naive")
+BESIDE = ("gibbs-update", "gibbs-prior", "gibbs-noisy", "naive")
 
 
 def cells(trials: int, seed: int, chosen: Sequence[str]) -> Iterator[str]:
     for n, epsilon, d in PAPER:
-        problem, truth = simulate(trials, n, epsilon, d, seed)
         for method in ("exact", *BESIDE) if "beside" in chosen else ("exact",):
             if "paper" in chosen or method != "exact":
+                powers = method == "gibbs-noisy"
+                problem, truth = simulate(trials, n, epsilon, d, seed, monomials=powers)
                 post = METHODS["linear-regression"][method](problem, seed, 4, 1000, None)
                 yield line(f"paper n={n} eps={epsilon} d={d}", post, truth)
     for shape, draw in SHAPES.items() if "robust" in chosen else ():

@@ -69,7 +69,7 @@ class Schedule(NamedTuple):
     close: Any
 
 
-TRAJECTORY = 3.0
+TRAJECTORY = 2.5
 LONGEST = 40
 ACCEPTANCE = 0.8
 DIVERGENT = 1000.0
@@ -78,6 +78,11 @@ SMALL = 9
 """Up to this many coordinates, products with a metric are written out."""
 DENSE = 64
 """Up to this many coordinates, the chains' own covariance is learnt; above, only scales."""
+GRAPHS = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUSTOM_CALL,CONDITIONAL,WHILE",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+"""On a GPU, whole trajectories are launched as one graph: small kernels cost mostly launches."""
 PULL = 5.0
 """A learnt covariance counts as this many draws per coordinate of the guessed metric."""
 
@@ -130,7 +135,7 @@ def start(position: jax.Array, spread: jax.Array) -> State:
     )
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0, compiler_options=GRAPHS)
 def advance(
     target: Target, state: State, data: Data, spread: jax.Array, key: jax.Array, schedule: Schedule
 ) -> tuple[State, tuple[jax.Array, jax.Array]]:

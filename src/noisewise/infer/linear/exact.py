@@ -38,7 +38,7 @@ from noisewise.numerics.triangular import (
 PRIOR_DRAWS = 64
 PRIOR_TOTAL = 2**16
 BLOCK = 50
-ROUNDS = (1, 2, 4)
+ROUNDS = (1, 4, 4)
 """First, second and third tries sample this many times as long (and warm up twice as long)."""
 
 Report = Callable[[int, int], None]
