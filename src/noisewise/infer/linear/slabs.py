@@ -16,14 +16,17 @@ from noisewise.infer.linear.coordinates import full_rank
 from noisewise.infer.linear.problem import Problem
 from noisewise.numerics.triangular import UNROLLED
 
-SIZES = {"cpu": (1, 16, 256), "gpu": (1, 256, 4096, 24576)}
+SIZES = {"cpu": (1, 256), "gpu": (1, 256, 4096, 24576)}
 """Groups per batch: few sizes, since each is a compilation; as large as keeps the device busy."""
+SINGLY = 64
+"""Fewer groups than this go one by one through a CPU: each then has trajectories of its own."""
 
 
 def split(problem: Problem, todo: np.ndarray, kept: int) -> list[np.ndarray]:
     """Groups that are sampled together: of one rank, and no more than fit."""
     q = len(problem.x) + 1
-    most = slab(q, kept) if q <= UNROLLED else 1
+    few = jax.default_backend() == "cpu" and len(todo) < SINGLY
+    most = 1 if few or q > UNROLLED else slab(q, kept)
     rank = np.minimum(problem.n[todo] - 1, q) if not problem.noisy_n else np.full(len(todo), q)
     alike = [todo[rank == r] for r in np.unique(rank)]
     return [rows[i : i + most] for rows in alike for i in range(0, len(rows), most)]
