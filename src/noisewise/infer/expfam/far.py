@@ -4,7 +4,7 @@ If s < z surely, E exp(-|z-s|/b) = e^{-z/b} M(1/b)ⁿ with M the moment generati
 record's contribution x; likewise e^{z/b} M(-1/b)ⁿ if s > z. "Surely" is under the tilted law, of
 density e^{x/b}/M(1/b), because the error is P_tilted(s > z). With v the variance of x, w its range
 and g = e^{w/b}, tilting moves the mean by at most vg/b and multiplies the variance by at most g;
-Bennett's inequality then bounds the sum: farther from its mean than 8 deviations and 11 ranges it
+Bennett's inequality then bounds the sum: farther from its mean than 8 deviations and 12 ranges it
 has probability below e^-32.
 
 The Fourier series is left with the parameters whose sums come near z. Its period shrinks from all
@@ -21,9 +21,9 @@ QUIET = 2.0
 """A range of this many noise scales: beyond, tilting says little, and all sums count as near."""
 
 
-def stray(variance: np.ndarray, width: float) -> np.ndarray:
-    """How far a sum of this variance strays from its mean (Bennett), below e^-32."""
-    return np.asarray(8 * np.sqrt(variance) + 11 * width)
+def stray(variance: np.ndarray, width: float | np.ndarray, depth: float = 32.0) -> np.ndarray:
+    """How far a sum of this variance strays from its mean (Bennett), below e^-depth."""
+    return np.asarray(np.sqrt(2 * depth * variance) + (0.35 * depth + 0.8) * width)
 
 
 def near(

@@ -48,7 +48,7 @@ def one_record(family: Family, interval: Interval, eta: np.ndarray, nodes: int) 
     return Record(law.contributions(interval, np.asarray(values)), np.asarray(found))
 
 
-def _powers(phi: np.ndarray, n: int) -> np.ndarray:
+def powers(phi: np.ndarray, n: int) -> np.ndarray:
     """φⁿ by squaring."""
     power, square = np.ones_like(phi), phi
     while n:
@@ -70,7 +70,7 @@ def likelihood(record: Record, series: Series, z: np.ndarray, n: float) -> np.nd
     for first in range(0, found.shape[1], rows):
         part = slice(first, first + rows)
         one = record.probability[part]
-        many = _powers(one @ cosine + 1j * (one @ sine), round(n)) * series.coefficient
+        many = powers(one @ cosine + 1j * (one @ sine), round(n)) * series.coefficient
         found[:, part] = left @ many.real.T + right @ many.imag.T
     return found
 

@@ -1,0 +1,262 @@
+"""Exact posterior of a normal's mean and variance: the likelihood of ``normal_likelihood.py``.
+
+Coordinates: x₁ = log σ² and x₂ = (mean - m₀)√κ/σ, in which the prior is a product of two laws with
+light tails; then whitened by the posterior's own covariance. A rough likelihood (either sum normal,
+with its noise; not their correlation) is known everywhere, its kinks included. What it lacks,
+log exact - log rough, is smooth: it is computed on a grid of a few hundred points, interpolated by
+cubic splines, and checked at draws from the result; where the check fails, on a finer grid. Draws
+are independent, from cells of a fine grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import RectBivariateSpline
+from scipy.ndimage import distance_transform_edt
+from scipy.special import log_ndtr
+
+from noisewise.artifact import ArgumentError
+from noisewise.infer._blas import one_blas_thread
+from noisewise.infer.expfam.assemble import posterior
+from noisewise.infer.expfam.normal_likelihood import (
+    Given,
+    Interval,
+    log_likelihood,
+    moments,
+    records,
+)
+from noisewise.infer.expfam.problem import Problem
+from noisewise.infer.posterior import Posterior
+
+Report = Callable[[int, int], None]
+
+COARSE, FINE = 64, 192
+GRIDS = (21, 41, 81)
+"""Points in either direction where the exact likelihood is computed: the next if not enough."""
+CHECKS = 32
+ENOUGH = 0.02
+"""Error of the log-likelihood, at draws from the posterior, that calls for a finer grid."""
+DEPTH = 25.0
+"""Logarithms below the peak that are looked at."""
+
+
+class Prior(NamedTuple):
+    """Normal-inverse-gamma in the box."""
+
+    mean: float
+    kappa: float
+    shape: float
+    rate: float
+
+    def parameters(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of points (…, 2)."""
+        variance = np.exp(x[..., 0])
+        return self.mean + x[..., 1] * np.sqrt(variance / self.kappa), variance
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Of points (…, 2), up to a constant."""
+        lv, y = x[..., 0], x[..., 1]
+        return np.asarray(-self.shape * lv - self.rate * np.exp(-lv) - y**2 / 2)
+
+
+class Frame(NamedTuple):
+    """A rectangle in whitened coordinates: x = centre + axes @ w."""
+
+    centre: np.ndarray
+    axes: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def lines(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates w along either side."""
+        a, b = (np.linspace(self.low[j], self.high[j], number) for j in range(2))
+        return a, b
+
+    def points(self, number: int) -> np.ndarray:
+        """A grid (number, number, 2) of x."""
+        w = np.stack(np.meshgrid(*self.lines(number), indexing="ij"), axis=-1)
+        return self.of(w)
+
+    def of(self, w: np.ndarray) -> np.ndarray:
+        """x of w (…, 2)."""
+        return np.asarray(self.centre + w @ self.axes.T)
+
+
+def run(
+    problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
+) -> Posterior:
+    """Independent draws for every group."""
+    if problem.counted is not None:
+        raise ArgumentError(
+            "method: exact for a normal column needs a public number of records "
+            "(neighbours='replace-one'); use method='gibbs'"
+        )
+    prior = _prior(problem)
+    ends = problem.family.to_standard(np.array([problem.interval.lower, problem.interval.upper]))
+    cut = Interval(float(ends[0]), float(ends[1]), problem.interval.outside == "clamp")
+    groups = len(problem.z)
+    drawn = np.empty((groups, chains * draws, 2))
+    errors = np.empty(groups)
+    with one_blas_thread():
+        for group in range(groups):
+            n = float(problem.n[group])
+            z = problem.z[group]
+            if problem.mechanism == "laplace":
+                z = np.clip(z, *(n * np.array(e) for e in zip(*cut.ends, strict=True)))
+            given = Given(z, n, problem.scale, problem.mechanism, cut, 16.0)
+            rng = np.random.default_rng([seed, group])
+            drawn[group], errors[group] = sample(rng, given, prior, chains * draws)
+            if progress is not None:
+                progress(group + 1, groups)
+    theta = problem.family.from_standard(drawn.reshape(groups, chains, draws, 2))
+    return posterior(problem, theta, "exact", {"log_likelihood_error": float(errors.max())})
+
+
+def _prior(problem: Problem) -> Prior:
+    sums, counts = (np.asarray(a, float) for a in problem.conjugate)
+    m = sums[0] / counts[0]
+    return Prior(m, counts[0], counts[1] / 2, (sums[1] - counts[0] * m * m) / 2)
+
+
+def rough(given: Given, mean: np.ndarray, variance: np.ndarray, inflated: float) -> np.ndarray:
+    """Log-likelihood with either sum normal by itself, and its noise."""
+    centre, spread = moments(records(mean.ravel(), variance.ravel(), given.interval))
+    b = given.scale
+    total = np.zeros(mean.size)
+    for j in range(2):
+        v = inflated * given.n * spread[:, j] + 1e-12 * b**2
+        r = given.z[j] - given.n * centre[:, j]
+        if given.mechanism == "gaussian":
+            total += -(r**2) / (2 * (v + b**2)) - 0.5 * np.log(v + b**2)
+            continue
+        sd = np.sqrt(v)
+        one = -r / b + log_ndtr((r - v / b) / sd)
+        two = r / b + log_ndtr((-r - v / b) / sd)
+        total += v / (2 * b**2) + np.logaddexp(one, two)
+    return total.reshape(mean.shape)
+
+
+def locate(given: Given, prior: Prior) -> Frame:
+    """Narrow everything the prior allows down to where the rough posterior is, and whiten it."""
+    typical = np.log(prior.rate / prior.shape)
+    frame = Frame(
+        np.array([typical, 0.0]), np.eye(2), np.array([-40.0, -12.0]), np.array([80.0, 12.0])
+    )
+    for step in range(16):
+        x = frame.points(COARSE)
+        total = prior.log_density(x) + rough(given, *prior.parameters(x), 2.0)
+        total = np.where(np.isfinite(total), total, -np.inf)
+        smaller = _narrowed(frame, total)
+        shrunk = (smaller.high - smaller.low) / (frame.high - frame.low)
+        if shrunk.max() > 0.8 and step > 1:
+            break
+        frame = smaller
+    return _narrowed_by(_whitened(frame, x, total), given, prior)
+
+
+def _narrowed_by(frame: Frame, given: Given, prior: Prior) -> Frame:
+    x = frame.points(COARSE)
+    total = prior.log_density(x) + rough(given, *prior.parameters(x), 2.0)
+    return _narrowed(frame, np.where(np.isfinite(total), total, -np.inf))
+
+
+def _narrowed(frame: Frame, total: np.ndarray) -> Frame:
+    """The rectangle about what is not far below the peak, nor below what a cell may hide."""
+    i, j = np.unravel_index(total.argmax(), total.shape)
+    around = total[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
+    hidden = total[i, j] - around[np.isfinite(around)].min()
+    near = total > total[i, j] - DEPTH - 2 * hidden
+    low, high = frame.low.copy(), frame.high.copy()
+    for axis, line in enumerate(frame.lines(total.shape[0])):
+        at = np.flatnonzero(near.any(axis=1 - axis))
+        low[axis] = line[max(at[0] - 1, 0)]
+        high[axis] = line[min(at[-1] + 1, len(line) - 1)]
+    return frame._replace(low=low, high=high)
+
+
+def _whitened(frame: Frame, x: np.ndarray, total: np.ndarray) -> Frame:
+    """Axes along which the rough posterior is uncorrelated, and a rectangle that holds the old."""
+    weight = np.exp(total - total.max()).ravel()
+    weight = weight / weight.sum()
+    flat = x.reshape(-1, 2)
+    centre = weight @ flat
+    covariance = (flat - centre).T @ (weight[:, None] * (flat - centre))
+    axes = np.linalg.cholesky(covariance + np.diag(1e-12 + 1e-9 * np.diag(covariance)))
+    near = flat[total.ravel() > total.max() - DEPTH]
+    w = np.linalg.solve(axes, (near - centre).T).T
+    margin = 0.1 * (w.max(axis=0) - w.min(axis=0)) + 0.5
+    return Frame(centre, axes, w.min(axis=0) - margin, w.max(axis=0) + margin)
+
+
+class Correction(NamedTuple):
+    """log exact - log rough, interpolated."""
+
+    frame: Frame
+    spline: RectBivariateSpline
+
+    def at(self, w: np.ndarray) -> np.ndarray:
+        """At points w (…, 2)."""
+        return np.asarray(self.spline.ev(w[..., 0], w[..., 1]))
+
+
+def corrected(given: Given, prior: Prior, frame: Frame, number: int) -> Correction:
+    """The exact likelihood at those points of a grid that hold some of the posterior."""
+    x = frame.points(number)
+    mean, variance = prior.parameters(x)
+    guess = rough(given, mean, variance, 1.0)
+    total = prior.log_density(x) + guess
+    near = total > total.max() - DEPTH
+    ratio = np.full(total.shape, np.nan)
+    ratio[near] = log_likelihood(given, mean[near], variance[near]) - guess[near]
+    absent = ~np.isfinite(ratio)
+    nearest = distance_transform_edt(absent, return_distances=False, return_indices=True)
+    return Correction(frame, RectBivariateSpline(*frame.lines(number), ratio[tuple(nearest)]))
+
+
+def sample(
+    rng: np.random.Generator, given: Given, prior: Prior, size: int
+) -> tuple[np.ndarray, float]:
+    """Draws (draw, 2) of mean and variance, and the error of the log-likelihood at some of them."""
+    frame = locate(given, prior)
+    given = given._replace(depth=_depth(given, prior, frame))
+    for number in GRIDS:
+        correction = corrected(given, prior, frame, number)
+        w = _draw(rng, given, prior, correction, size)
+        error = _error(given, prior, correction, w[:CHECKS])
+        if error < ENOUGH:
+            break
+    mean, variance = prior.parameters(frame.of(w))
+    return np.stack([mean, variance], axis=1), error
+
+
+def _depth(given: Given, prior: Prior, frame: Frame) -> float:
+    """Quiet noise makes every likelihood small: probabilities that matter are then smaller."""
+    mean, variance = prior.parameters(frame.centre[None])
+    _, spread = moments(records(mean, variance, given.interval))
+    sd = np.sqrt(given.n * spread[0, :2])
+    return 16.0 + float(np.log(np.maximum(sd / given.scale, 1.0)).sum())
+
+
+def _draw(
+    rng: np.random.Generator, given: Given, prior: Prior, correction: Correction, size: int
+) -> np.ndarray:
+    """Cells of a fine grid by their mass, and a place in the cell."""
+    frame = correction.frame
+    lines = [(line[1:] + line[:-1]) / 2 for line in frame.lines(FINE + 1)]
+    w = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
+    x = frame.of(w)
+    total = prior.log_density(x) + rough(given, *prior.parameters(x), 1.0) + correction.at(w)
+    mass = np.exp(total - total.max()).ravel()
+    cumulative = np.cumsum(mass)
+    cell = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    step = (frame.high - frame.low) / FINE
+    return np.asarray(w.reshape(-1, 2)[cell] + (rng.random((size, 2)) - 0.5) * step)
+
+
+def _error(given: Given, prior: Prior, correction: Correction, w: np.ndarray) -> float:
+    mean, variance = prior.parameters(correction.frame.of(w))
+    exact = log_likelihood(given, mean, variance) - rough(given, mean, variance, 1.0)
+    return float(np.abs(exact - correction.at(w)).max())
