@@ -1,5 +1,7 @@
 """Method ``exact``: the posterior of one parameter without Monte Carlo (errata E19, E15).
 
+Categories and the normal have files of their own.
+
 The likelihood of the released sum is a Fourier series (``kernel.py``, ``likelihood.py``) where sums
 come near it and a closed form where they do not (``far.py``), for every n, for records dropped or
 clamped, for Laplace and Gaussian noise. The posterior lives on a grid;
@@ -21,9 +23,9 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.infer._blas import one_blas_thread
-from noisewise.infer.expfam import categorical_exact, far, grid, law, secret_size
+from noisewise.infer.expfam import categorical_exact, far, grid, law, normal_exact, secret_size
 from noisewise.infer.expfam.assemble import posterior
-from noisewise.infer.expfam.families import Categorical, find
+from noisewise.infer.expfam.families import Categorical, Normal, find
 from noisewise.infer.expfam.kernel import Series, series
 from noisewise.infer.expfam.likelihood import likelihood, one_record
 from noisewise.infer.expfam.problem import Problem
@@ -53,7 +55,7 @@ class Density(NamedTuple):
 def serves(distribution: object) -> bool:
     """Whether there is an exact method for the family of that name."""
     kind = find(distribution)
-    return kind is Categorical or len(kind.parameters) == 1
+    return kind in (Categorical, Normal) or len(kind.parameters) == 1
 
 
 def run(
@@ -62,6 +64,8 @@ def run(
     """Independent draws from the exact posterior of every group."""
     if isinstance(problem.family, Categorical):
         return categorical_exact.run(problem, seed, chains, draws, progress)
+    if isinstance(problem.family, Normal):
+        return normal_exact.run(problem, seed, chains, draws, progress)
     if problem.family.dimension > 1:
         raise ArgumentError(
             f"method: there is no exact method for {problem.family.name}, which has several "

@@ -18,7 +18,7 @@ import numpy as np
 
 from noisewise.infer.expfam import moments
 from noisewise.infer.expfam.assemble import posterior
-from noisewise.infer.expfam.families import Categorical
+from noisewise.infer.expfam.families import Categorical, Normal
 from noisewise.infer.expfam.family import Conjugate, Family
 from noisewise.infer.expfam.gibbs_sweep import Chain, Group, Law, sweep
 from noisewise.infer.expfam.observed import Interval
@@ -182,10 +182,11 @@ def _caution(problem: Problem) -> None:
     if least >= FEW:
         return
     exists = problem.family.dimension == 1 or isinstance(problem.family, Categorical)
+    exists |= isinstance(problem.family, Normal) and problem.counted is None
     better = (
         "method='exact' needs no such approximation"
         if exists
-        else "there is no exact method for this family: read its intervals with care"
+        else "there is no exact method for this release: read its intervals with care"
     )
     warnings.warn(
         f"gibbs takes a sum over {least:.0f} records for normal, which needs about {FEW}; {better}",

@@ -33,13 +33,13 @@ from noisewise.infer.posterior import Posterior
 
 Report = Callable[[int, int], None]
 
-COARSE, FINE = 64, 192
+COARSE, FINE = 64, 128
 GRIDS = (21, 41, 81)
 """Points in either direction where the exact likelihood is computed: the next if not enough."""
 CHECKS = 32
 ENOUGH = 0.02
 """Error of the log-likelihood, at draws from the posterior, that calls for a finer grid."""
-DEPTH = 25.0
+DEPTH = 16.0
 """Logarithms below the peak that are looked at."""
 
 
@@ -63,26 +63,34 @@ class Prior(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A rectangle in whitened coordinates: x = centre + axes @ w."""
+    """A rectangle in whitened coordinates, x = centre + axes @ w, with places along either side.
+
+    Places are close together where the posterior is.
+    """
 
     centre: np.ndarray
     axes: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
 
     def lines(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates w along either side."""
-        a, b = (np.linspace(self.low[j], self.high[j], number) for j in range(2))
+        """That many places along either side."""
+        even = np.linspace(0, 1, number)
+        a, b = (np.interp(even, np.linspace(0, 1, len(v)), v) for v in (self.first, self.second))
         return a, b
 
     def points(self, number: int) -> np.ndarray:
         """A grid (number, number, 2) of x."""
-        w = np.stack(np.meshgrid(*self.lines(number), indexing="ij"), axis=-1)
-        return self.of(w)
+        return self.of(mesh(self.lines(number)))
 
     def of(self, w: np.ndarray) -> np.ndarray:
         """x of w (…, 2)."""
         return np.asarray(self.centre + w @ self.axes.T)
+
+
+def mesh(lines: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """All pairs (…, …, 2)."""
+    return np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
 
 
 def run(
@@ -143,24 +151,25 @@ def locate(given: Given, prior: Prior) -> Frame:
     """Narrow everything the prior allows down to where the rough posterior is, and whiten it."""
     typical = np.log(prior.rate / prior.shape)
     frame = Frame(
-        np.array([typical, 0.0]), np.eye(2), np.array([-40.0, -12.0]), np.array([80.0, 12.0])
+        np.array([typical, 0.0]), np.eye(2), np.linspace(-40, 80, 2), np.linspace(-12, 12, 2)
     )
-    for step in range(16):
-        x = frame.points(COARSE)
-        total = prior.log_density(x) + rough(given, *prior.parameters(x), 2.0)
-        total = np.where(np.isfinite(total), total, -np.inf)
+    for _ in range(16):
+        total = _rough_posterior(given, prior, frame)
         smaller = _narrowed(frame, total)
-        shrunk = (smaller.high - smaller.low) / (frame.high - frame.low)
-        if shrunk.max() > 0.8 and step > 1:
-            break
+        kept = [np.ptp(b) / np.ptp(a) for a, b in zip(frame[2:], smaller[2:], strict=True)]
         frame = smaller
-    return _narrowed_by(_whitened(frame, x, total), given, prior)
+        if min(kept) > 0.7:
+            break
+    frame = _whitened(frame, _rough_posterior(given, prior, frame))
+    frame = _narrowed(frame, _rough_posterior(given, prior, frame))
+    return _concentrated(frame, _rough_posterior(given, prior, frame))
 
 
-def _narrowed_by(frame: Frame, given: Given, prior: Prior) -> Frame:
+def _rough_posterior(given: Given, prior: Prior, frame: Frame) -> np.ndarray:
+    """Its logarithm on a coarse grid, generously spread."""
     x = frame.points(COARSE)
     total = prior.log_density(x) + rough(given, *prior.parameters(x), 2.0)
-    return _narrowed(frame, np.where(np.isfinite(total), total, -np.inf))
+    return np.where(np.isfinite(total), total, -np.inf)
 
 
 def _narrowed(frame: Frame, total: np.ndarray) -> Frame:
@@ -169,26 +178,37 @@ def _narrowed(frame: Frame, total: np.ndarray) -> Frame:
     around = total[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
     hidden = total[i, j] - around[np.isfinite(around)].min()
     near = total > total[i, j] - DEPTH - 2 * hidden
-    low, high = frame.low.copy(), frame.high.copy()
-    for axis, line in enumerate(frame.lines(total.shape[0])):
+    cut = []
+    for axis, line in enumerate(frame.lines(len(total))):
         at = np.flatnonzero(near.any(axis=1 - axis))
-        low[axis] = line[max(at[0] - 1, 0)]
-        high[axis] = line[min(at[-1] + 1, len(line) - 1)]
-    return frame._replace(low=low, high=high)
+        cut.append(line[[max(at[0] - 1, 0), min(at[-1] + 1, len(line) - 1)]])
+    return frame._replace(first=cut[0], second=cut[1])
 
 
-def _whitened(frame: Frame, x: np.ndarray, total: np.ndarray) -> Frame:
+def _whitened(frame: Frame, total: np.ndarray) -> Frame:
     """Axes along which the rough posterior is uncorrelated, and a rectangle that holds the old."""
+    flat = frame.points(len(total)).reshape(-1, 2)
     weight = np.exp(total - total.max()).ravel()
     weight = weight / weight.sum()
-    flat = x.reshape(-1, 2)
     centre = weight @ flat
     covariance = (flat - centre).T @ (weight[:, None] * (flat - centre))
     axes = np.linalg.cholesky(covariance + np.diag(1e-12 + 1e-9 * np.diag(covariance)))
     near = flat[total.ravel() > total.max() - DEPTH]
-    w = np.linalg.solve(axes, (near - centre).T).T
-    margin = 0.1 * (w.max(axis=0) - w.min(axis=0)) + 0.5
-    return Frame(centre, axes, w.min(axis=0) - margin, w.max(axis=0) + margin)
+    w = np.linalg.solve(axes, (near - centre).T)
+    ends = [(v.min() - 0.1 * np.ptp(v) - 0.5, v.max() + 0.1 * np.ptp(v) + 0.5) for v in w]
+    return Frame(centre, axes, np.array(ends[0]), np.array(ends[1]))
+
+
+def _concentrated(frame: Frame, total: np.ndarray) -> Frame:
+    """Half of the places even, half by the root of the density: modes may be narrow and apart."""
+    root = np.exp((total - total.max()) / 2)
+    places = []
+    for axis, line in enumerate(frame.lines(len(total))):
+        side = root.max(axis=1 - axis)
+        dense = np.concatenate([[0.0], np.cumsum(np.diff(line) * (side[1:] + side[:-1]))])
+        share = dense / dense[-1] + np.linspace(0, 1, len(line))
+        places.append(np.interp(np.linspace(0, 2, 4 * COARSE), share, line))
+    return frame._replace(first=places[0], second=places[1])
 
 
 class Correction(NamedTuple):
@@ -244,16 +264,15 @@ def _draw(
     rng: np.random.Generator, given: Given, prior: Prior, correction: Correction, size: int
 ) -> np.ndarray:
     """Cells of a fine grid by their mass, and a place in the cell."""
-    frame = correction.frame
-    lines = [(line[1:] + line[:-1]) / 2 for line in frame.lines(FINE + 1)]
-    w = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
-    x = frame.of(w)
+    edges = correction.frame.lines(FINE + 1)
+    first, second = ((v[1:] + v[:-1]) / 2 for v in edges)
+    w, width = mesh((first, second)), mesh((np.diff(edges[0]), np.diff(edges[1])))
+    x = correction.frame.of(w)
     total = prior.log_density(x) + rough(given, *prior.parameters(x), 1.0) + correction.at(w)
-    mass = np.exp(total - total.max()).ravel()
-    cumulative = np.cumsum(mass)
+    cumulative = np.cumsum(np.exp(total - total.max()) * width.prod(axis=-1))
     cell = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-    step = (frame.high - frame.low) / FINE
-    return np.asarray(w.reshape(-1, 2)[cell] + (rng.random((size, 2)) - 0.5) * step)
+    jitter = (rng.random((size, 2)) - 0.5) * width.reshape(-1, 2)[cell]
+    return np.asarray(w.reshape(-1, 2)[cell] + jitter)
 
 
 def _error(given: Given, prior: Prior, correction: Correction, w: np.ndarray) -> float:

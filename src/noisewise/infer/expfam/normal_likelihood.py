@@ -86,7 +86,10 @@ def records(mean: np.ndarray, variance: np.ndarray, interval: Interval) -> Recor
     with np.errstate(divide="ignore"):
         log_p = -0.5 * ((u - m) / sd) ** 2 - np.log(sd * np.sqrt(2 * np.pi)) + np.log(w * width)
         # The rule gives the shape; the distribution function gives the mass, exactly.
-        inside = ndtr((interval.high - m) / sd) - ndtr((interval.low - m) / sd)
+        # From the nearer tail: both ends may be far on one side.
+        ends = (interval.low - m) / sd, (interval.high - m) / sd
+        flip = np.where(ends[0] > 0, -1.0, 1.0)
+        inside = np.abs(ndtr(flip * ends[1]) - ndtr(flip * ends[0]))
         total = np.exp(log_p).sum(axis=1, keepdims=True)
         log_p = log_p + np.log(inside) - np.log(np.where(total > 0, total, 1.0))
     below = log_ndtr((interval.low - m) / sd)
