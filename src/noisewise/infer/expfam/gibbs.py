@@ -85,7 +85,7 @@ def start(family: Family, law: Law, mechanism: str, key: jax.Array, g: Group, ch
     spread = 2 * (g.n[:, None, None] * own + 2 * g.noise[:, None, None] ** 2)
     if d == 1:
         # Draws are finite in number: a mode between two of them must not look impossible.
-        gap = jnp.diff(mean, axis=1, append=mean[:, -1:])
+        gap = jnp.asarray(jnp.gradient(mean, axis=1))
         spread = spread + gap**2
     weight = -0.5 * jnp.sum((g.z[:, None] - mean) ** 2 / spread + jnp.log(spread), axis=-1)
     weight = jax.nn.softmax(jnp.where(jnp.isfinite(weight), weight, -jnp.inf), axis=1)
