@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import jax
 import numpy as np
 import pytest
 from scipy import special, stats
 
 from experiments.exponential_families.agreement import difference
 from noisewise import priors
+from noisewise.infer._blas import one_blas_thread
 from noisewise.infer.expfam import exact, families, far, gibbs
 from noisewise.infer.expfam.likelihood import one_record
 from noisewise.infer.expfam.observed import Interval
@@ -16,6 +20,13 @@ from tests.infer.agreement import TOLERANCE, departures, known, summary
 from tests.reference import expfam_reference as reference
 
 pytestmark = pytest.mark.xdist_group("expfam")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As in ``exact.run``: two would wait for each other."""
+    with one_blas_thread():
+        yield
 
 
 def bernoulli(
@@ -176,7 +187,8 @@ def test_regions_add_up_to_the_joint_law() -> None:
     own = np.diag(q * variance + q * (1 - q) * mean**2)
     cross = -np.outer(q * mean, q * mean)
     covariance = np.where(np.eye(3) > 0, own, cross)
-    found = joint(families.Exponential(), Interval(0.2, 1.5, "drop"), jnp.array([-1.3]))
+    law = jax.jit(joint, static_argnums=0)
+    found = law(families.Exponential(), Interval(0.2, 1.5, "drop"), jnp.array([-1.3]))
     pick = np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     np.testing.assert_allclose(found.covariance, pick @ covariance @ pick.T, rtol=1e-9)
     np.testing.assert_allclose(found.mean, pick @ (q * mean), rtol=1e-9)
