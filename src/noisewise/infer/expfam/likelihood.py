@@ -16,6 +16,7 @@ import numpy as np
 
 from noisewise.infer.expfam import law
 from noisewise.infer.expfam.family import Family
+from noisewise.infer.expfam.grid import CHUNK, chunks
 from noisewise.infer.expfam.kernel import Series
 from noisewise.infer.expfam.observed import Interval
 
@@ -44,8 +45,11 @@ def _one_record(
 def one_record(family: Family, interval: Interval, eta: np.ndarray, nodes: int) -> Record:
     """The law of one record's contribution at every η; few shapes are compiled."""
     values, weights = (padded(a, 8) for a in law.nodes(family, interval, nodes))
-    found = _one_record(family, interval, values, weights, jnp.asarray(eta))
-    return Record(law.contributions(interval, np.asarray(values)), np.asarray(found))
+    parts = [
+        _one_record(family, interval, values, weights, jnp.asarray(eta[i : i + CHUNK]))
+        for i in chunks(len(eta))
+    ]
+    return Record(law.contributions(interval, np.asarray(values)), np.concatenate(parts))
 
 
 def powers(phi: np.ndarray, n: int) -> np.ndarray:
