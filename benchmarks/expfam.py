@@ -64,14 +64,16 @@ def one_release(epsilon: float = 0.1) -> Iterator[str]:
             for _ in range(RELEASES + 1)
         ]
         nw.infer(releases[0])
-        found = []
+        found, busy = [], []
         for release in releases[1:]:
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             nw.infer(release)
             found.append(1e3 * (time.perf_counter() - began))
+            busy.append(1e3 * (time.process_time() - cpu))
         yield (
             f"infer, one release, {family} {words.get('outside', '')}: median "
-            f"{statistics.median(found):.0f} ms, best {min(found):.0f}, worst {max(found):.0f}"
+            f"{statistics.median(found):.0f} ms, best {min(found):.0f}, worst {max(found):.0f}; "
+            f"CPU {statistics.median(busy):.0f} ms"
         )
 
 
