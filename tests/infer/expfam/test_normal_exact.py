@@ -7,6 +7,7 @@ import pytest
 
 from noisewise.infer._blas import one_blas_thread
 from noisewise.infer.expfam import normal_exact, normal_likelihood
+from tests.infer.expfam.cases import CASES, problem
 from tests.reference import expfam_reference as reference
 
 pytestmark = pytest.mark.xdist_group("expfam")
@@ -76,3 +77,12 @@ def test_draws_are_those_of_a_brute_force_grid(clamp: bool) -> None:
         assert abs(values.mean() - mean) < 5 * sd / 20_000**0.5
         spread = np.sqrt(fourth - sd**4) / (2 * sd) / 20_000**0.5
         assert abs(values.std() - sd) < 5 * spread + 0.005 * sd
+
+
+def test_a_grid_that_is_too_coarse_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five points in either direction are not enough for 1,000 records with little noise."""
+    monkeypatch.setattr(normal_exact, "GRIDS", (5,))
+    case = CASES["normal"]
+    x = case.records(np.random.default_rng(2), 1000)
+    with pytest.warns(UserWarning, match="interpolated log-likelihood is off by"):
+        normal_exact.run(problem(case, [x], 1.0), 0, 2, 100)

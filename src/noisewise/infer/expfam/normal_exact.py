@@ -10,6 +10,7 @@ are independent, from cells of a fine grid.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ GRIDS = (21, 41, 81)
 CHECKS = 32
 ENOUGH = 0.02
 """Error of the log-likelihood, at draws from the posterior, that calls for a finer grid."""
+WORST = 0.1
+"""Error that calls for a warning, on the finest grid."""
 DEPTH = 16.0
 """Logarithms below the peak that are looked at."""
 
@@ -119,6 +122,13 @@ def run(
             drawn[group], errors[group] = sample(rng, given, prior, chains * draws)
             if progress is not None:
                 progress(group + 1, groups)
+    if errors.max() > WORST:
+        warnings.warn(
+            f"exact: the interpolated log-likelihood is off by {errors.max():.2f} in group "
+            f"{errors.argmax()}; compare with method='gibbs', or give a stronger prior",
+            UserWarning,
+            stacklevel=5,
+        )
     theta = problem.family.from_standard(drawn.reshape(groups, chains, draws, 2))
     return posterior(problem, theta, "exact", {"log_likelihood_error": float(errors.max())})
 
