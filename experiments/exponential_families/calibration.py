@@ -58,8 +58,6 @@ def cell(name: str, n: int, epsilon: float, outside: str, trials: int, seed: int
     """One model at one size and budget, every method."""
     given = simulate(name, trials, n, epsilon, outside, seed)
     for method in METHODS:
-        if method == "exact" and name == "normal":
-            continue
         began = time.time()
         line(
             f"{name} {outside} n={n} eps={epsilon} {method}",

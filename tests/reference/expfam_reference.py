@@ -85,6 +85,18 @@ def exponential_density(
     return np.array(found) * stats.gamma.pdf(rates, shape, scale=1 / rate)
 
 
+def normal_likelihood(
+    rng: np.random.Generator, mean: float, variance: float, interval: tuple[float, float],
+    clamp: bool, z: Array, n: int, scale: float, mechanism: str, size: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Two noisy sums of n normal records, by simulating the sums: the mean of K and its error."""
+    x = rng.normal(mean, np.sqrt(variance), (size, n))
+    kept = np.clip(x, *interval) if clamp else x * ((x >= interval[0]) & (x <= interval[1]))
+    sums = np.stack([kept.sum(axis=1), (kept**2).sum(axis=1)], axis=1)
+    weight = noise_density(z - sums, scale, mechanism).prod(axis=1)
+    return float(weight.mean()), float(weight.std() / np.sqrt(size))
+
+
 def dirichlet_moments(
     z: Sequence[float], n: int, scale: float, alpha: Sequence[float]
 ) -> tuple[Array, Array]:

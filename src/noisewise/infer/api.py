@@ -57,7 +57,7 @@ def infer(
             ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by the central limit
             theorem, moments of x inferred, from the prior, or released) and ``mcmc-individual``
             (every record a latent variable); or ``naive`` (ignores the noise; for comparison
-            only). Exponential families: ``exact`` (every family but ``normal``), ``gibbs`` (sums
+            only). Exponential families: ``exact`` (``normal``: if n is public), ``gibbs`` (sums
             normal by the central limit theorem) and ``naive``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; either may be left out for a weak default. Exponential families: one

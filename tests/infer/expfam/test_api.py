@@ -57,12 +57,19 @@ def test_the_default_is_exact_and_covers_the_truth() -> None:
             assert abs(table.loc[name, "mean"] - value) < 5 * table.loc[name, "sd"]
 
 
-def test_a_normal_column_has_gibbs_for_its_default() -> None:
+def test_a_normal_column() -> None:
+    """Exact where n is public; with a secret n, ``gibbs`` is the default, and the only one."""
     post = answer(published("height", "normal", bounds=(140, 200), outside="clamp"))
-    assert (post.method, tuple(post.draws)) == ("gibbs", ("mean", "sigma2"))
+    assert (post.method, tuple(post.draws)) == ("exact", ("mean", "sigma2"))
     row = post.summary().loc["mean"]
     assert abs(row["mean"] - 170) < 5 * row["sd"]
     assert post.predict().interval(0.9).shape == (2,)
+    secret = published(
+        "height", "normal", bounds=(140, 200), outside="clamp", neighbours="add-remove"
+    )
+    assert answer(secret).method == "gibbs"
+    with pytest.raises(nw.ArgumentError, match="public number of records"):
+        answer(secret, "exact")
 
 
 def test_an_interval_chosen_by_private_quantiles() -> None:
@@ -186,11 +193,6 @@ def test_priors_that_are_none() -> None:
     release = published("kind", "categorical", levels=["x", "y", "z"])
     with pytest.raises(nw.ArgumentError, match="length 3"):
         nw.infer(release, prior=nw.priors.Dirichlet([1, 1]))
-
-
-def test_normal_has_no_exact_method() -> None:
-    with pytest.raises(nw.ArgumentError, match="use method='gibbs'"):
-        nw.infer(published("height", "normal", bounds=(140, 200)), "exact")
 
 
 def test_few_records_warn_and_name_the_better_method() -> None:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import jax
 import numpy as np
 import pytest
 from scipy import special, stats
 
+from experiments.exponential_families.agreement import difference
 from noisewise import priors
-from noisewise.infer.expfam import exact, families, gibbs
+from noisewise.infer._blas import one_blas_thread
+from noisewise.infer.expfam import exact, families, far, gibbs
+from noisewise.infer.expfam.likelihood import one_record
 from noisewise.infer.expfam.observed import Interval
 from noisewise.infer.expfam.problem import Problem
 from tests.infer.agreement import TOLERANCE, departures, known, summary
 from tests.reference import expfam_reference as reference
 
 pytestmark = pytest.mark.xdist_group("expfam")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As in ``exact.run``: two would wait for each other."""
+    with one_blas_thread():
+        yield
 
 
 def bernoulli(
@@ -123,20 +136,19 @@ def test_a_secret_number_of_records_is_summed_out(mechanism: str) -> None:
     np.testing.assert_allclose(mine / mine.max(), oracle / oracle.max(), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("n", "epsilon"), [(100, 0.1), (1000, 0.01), (1000, 0.1), (100, 1.0), (1000, 1.0)]
-)
+@pytest.mark.parametrize("draws", [1000, pytest.param(20_000, marks=pytest.mark.evidence)])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("n", [100, 1000])
 def test_gibbs_agrees_with_the_mixture_where_the_normal_approximation_holds(
-    n: int, epsilon: float
+    n: int, epsilon: float, draws: int
 ) -> None:
-    """Four releases, eight comparisons; a twentieth of an sd for the approximation."""
-    z = [float(round(v * n)) for v in (0.2, 0.4, 0.5, 0.7)]
-    post = gibbs.run(bernoulli(z, n, 1 / epsilon), 0, 4, 1000)
-    for row in range(4):
-        mean, sd = reference.bernoulli_moments(z[row], n, 1 / epsilon, 1, 1)
-        found = summary(post, row)
-        assert abs(found["mean"][0] - mean) < 0.05 * sd + TOLERANCE * found["mean_error"][0]
-        assert abs(found["sd"][0] - sd) < 0.05 * sd + TOLERANCE * found["sd_error"][0]
+    """Four releases, eight comparisons; a twenty-fifth of an sd for the approximation.
+
+    Found with 20,000 draws: 0.026 sd at n = 100, nothing beyond Monte-Carlo error at n = 1000.
+    """
+    off = difference(n, epsilon, draws, 0)
+    assert (np.abs(off.mean) < 0.04 + TOLERANCE * off.mean_error).all()
+    assert (np.abs(off.sd) < 0.04 + TOLERANCE * off.sd_error).all()
 
 
 def test_gibbs_with_ten_records_warns_and_is_off() -> None:
@@ -175,7 +187,8 @@ def test_regions_add_up_to_the_joint_law() -> None:
     own = np.diag(q * variance + q * (1 - q) * mean**2)
     cross = -np.outer(q * mean, q * mean)
     covariance = np.where(np.eye(3) > 0, own, cross)
-    found = joint(families.Exponential(), Interval(0.2, 1.5, "drop"), jnp.array([-1.3]))
+    law = jax.jit(joint, static_argnums=0)
+    found = law(families.Exponential(), Interval(0.2, 1.5, "drop"), jnp.array([-1.3]))
     pick = np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     np.testing.assert_allclose(found.covariance, pick @ covariance @ pick.T, rtol=1e-9)
     np.testing.assert_allclose(found.mean, pick @ (q * mean), rtol=1e-9)
@@ -195,3 +208,38 @@ def test_a_narrow_mode_far_from_another_is_resolved() -> None:
     assert len(tops) == 2
     for top in tops:
         assert (values > values[top] / 2)[max(top - 40, 0) : top + 40].sum() > 15
+
+
+def test_where_no_sum_comes_near_there_is_a_closed_form() -> None:
+    """Bernoulli, 60 records, b = 15: against the sum over every s, to rounding; some are near."""
+    n, scale, z = 60, 15.0, np.array([-5.0, 0.0, 30.0, 60.0])
+    p = special.expit(np.linspace(-12, 12, 121))
+    family, cut = families.Bernoulli(), Interval(0.0, 1.0, "keep")
+    near = far.near(z, n, (0.0, 1.0), p, p * (1 - p), scale, "laplace")
+    record = one_record(family, cut, special.logit(p)[:, None], 64)
+    found = far.likelihood(record, p, z, n, scale, "laplace")
+    s = np.arange(n + 1)
+    law = stats.binom.pmf(s[:, None], n, p)
+    oracle = reference.noise_density(z[:, None] - s, scale, "laplace") @ law
+    np.testing.assert_allclose(found[~near], oracle[~near], rtol=1e-10)
+    # All sums lie on one side of the first two and of the last; the middle of the third is near.
+    assert not near[[0, 1, 3]].any()
+    assert near[2].any()
+    assert not near[2].all()
+
+
+def test_a_chain_starts_in_either_branch_of_a_dropped_family() -> None:
+    """A mode of 2 to 4 % (few records kept) that four chains by weight would miss: R-hat sees it.
+
+    Without a chain there, R-hat is 1.00 and nobody knows.
+    """
+    z = np.array([[200.0], [225.0]])
+    given = Problem(
+        families.Exponential(), Interval(0.0, 2.0, "drop"), "x", z, np.full(2, 500.0), 4.0,
+        "laplace", priors.Gamma(3, 1), (0, 1),
+    )  # fmt: skip
+    share = (exact.run(given, 0, 4, 1000).draws["rate"] < 0.9).mean(axis=(1, 2))
+    assert ((share > 0.01) & (share < 0.06)).all()
+    post = gibbs.run(given, 0, 4, 250)
+    assert (post.rhat["rate"] > 1.1).all()
+    assert not post.converged

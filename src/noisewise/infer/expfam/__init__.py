@@ -18,9 +18,17 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+MOST = 200
+"""Groups of a normal column up to which ``exact``, a second each, is the default."""
+
+
 def best(release: Release) -> str:
     """The method to use where none is named."""
-    return "exact" if exact.serves(release.model.get("distribution")) else "gibbs"
+    distribution = release.model.get("distribution")
+    if distribution == "normal":
+        groups = 1 if release.groups is None else len(release.groups.keys)
+        return "gibbs" if release.n is None or groups > MOST else "exact"
+    return "exact" if exact.serves(distribution) else "gibbs"
 
 
 __all__ = ["FAMILIES", "METHODS", "Conjugate", "Family", "best", "problem", "register"]

@@ -1,7 +1,10 @@
 """Method ``exact``: the posterior of one parameter without Monte Carlo (errata E19, E15).
 
-The likelihood of the released sum is a Fourier series (``kernel.py``, ``likelihood.py``), for every
-n, for records dropped or clamped, for Laplace and Gaussian noise. The posterior lives on a grid;
+Categories and the normal have files of their own.
+
+The likelihood of the released sum is a Fourier series (``kernel.py``, ``likelihood.py``) where sums
+come near it and a closed form where they do not (``far.py``), for every n, for records dropped or
+clamped, for Laplace and Gaussian noise. The posterior lives on a grid;
 draws are independent, by its inverse CDF. Releases are sorted by their sum and share grids.
 
 Laplace noise forgets how far outside the possible sums a release lies: for z above every s,
@@ -19,11 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.infer.expfam import categorical_exact, grid, law
+from noisewise.infer._blas import one_blas_thread
+from noisewise.infer.expfam import categorical_exact, far, grid, law, normal_exact, secret_size
 from noisewise.infer.expfam.assemble import posterior
-from noisewise.infer.expfam.families import Categorical, find
-from noisewise.infer.expfam.kernel import series
-from noisewise.infer.expfam.likelihood import likelihood
+from noisewise.infer.expfam.families import Categorical, Normal, find
+from noisewise.infer.expfam.kernel import Series, series
+from noisewise.infer.expfam.likelihood import likelihood, one_record
 from noisewise.infer.expfam.problem import Problem
 from noisewise.infer.posterior import Posterior
 
@@ -37,7 +41,8 @@ MODES = 4096
 NODES = (64, 256, 1024, 4096)
 FLOOR = 1e-13
 """Fourier sums are right to rounding: less than this, relative to the peak, is taken for zero."""
-SLAB = 4096
+SLAB = 512
+"""Releases that share a grid, at most: their densities stay in the cache."""
 
 
 class Density(NamedTuple):
@@ -50,7 +55,7 @@ class Density(NamedTuple):
 def serves(distribution: object) -> bool:
     """Whether there is an exact method for the family of that name."""
     kind = find(distribution)
-    return kind is Categorical or len(kind.parameters) == 1
+    return kind in (Categorical, Normal) or len(kind.parameters) == 1
 
 
 def run(
@@ -59,6 +64,8 @@ def run(
     """Independent draws from the exact posterior of every group."""
     if isinstance(problem.family, Categorical):
         return categorical_exact.run(problem, seed, chains, draws, progress)
+    if isinstance(problem.family, Normal):
+        return normal_exact.run(problem, seed, chains, draws, progress)
     if problem.family.dimension > 1:
         raise ArgumentError(
             f"method: there is no exact method for {problem.family.name}, which has several "
@@ -70,13 +77,13 @@ def run(
     # Every group has a stream of its own: its draws do not depend on who else is in the batch.
     uniforms = rng.random((groups, chains * draws))
     done = 0
-    for rows in _alike(problem):
-        for part, found in densities(problem, rows):
-            for row, density in zip(part, found.values, strict=True):
-                drawn[row] = quantiles(found.v, density, uniforms[row])
-            done += len(part)
-            if progress is not None:
-                progress(done, groups)
+    with one_blas_thread():
+        for rows in _alike(problem):
+            for part, found in densities(problem, rows):
+                drawn[part] = quantiles(found.v, found.values, uniforms[part])
+                done += len(part)
+                if progress is not None:
+                    progress(done, groups)
     theta = np.asarray(grid.parameter(problem.family, jnp.asarray(drawn)))
     shaped = theta.reshape(groups, chains, draws)[..., None]
     told = {} if problem.counted is None else {"n": "secret: flat prior over 0, 1, 2, …"}
@@ -137,30 +144,10 @@ def _on_grid(
     size = math.ceil(PER_DEVIATION * span.deviations)
     v = span.points(1 << max(9, min(12, (size - 1).bit_length())))
     log_prior, eta, mean, variance = grid.described(problem, v)
-    low, high = law.ends(problem.family, problem.interval)
-    most = n if counted is None else max(counted, 0) + 45 * problem.count_scale + 1
-    # Bernstein's inequality: sums farther from their mean than this have probability below e^-32.
-    stray = 8 * np.sqrt(most * variance) + 11 * (high - low)
-    least = n if counted is None else 0.0
-    highest = np.minimum(np.maximum(most * mean, least * mean) + stray, max(most * high, 0))
-    lowest = np.maximum(np.minimum(most * mean, least * mean) - stray, min(most * low, 0))
     if counted is None:
-        highest, lowest = np.minimum(highest, n * high), np.maximum(lowest, n * low)
-    reach = max(z.max() - lowest.min(), highest.max() - z.min(), problem.scale * 1e-6)
-    frequency = _highest_frequency(span.spread, n, high - low)
-    if problem.mechanism == "laplace":
-        # Beyond, the noise's own coefficients add up to less than 1/(1000π) at its kink.
-        frequency = min(frequency, 1000 / problem.scale)
-    noise = series(reach, problem.scale, problem.mechanism, problem.family.whole, frequency)
-    noise = type(noise)(*(a[:MODES] for a in noise))
-    wanted = 0.6 * 1.5 * noise.frequency[-1] * (high - low) + 48
-    nodes = next((q for q in NODES if q >= wanted), NODES[-1])
-    secret = "" if counted is None else problem.mechanism
-    records = n if counted is None else counted
-    found = likelihood(
-        problem.family, problem.interval, eta, nodes, noise, z, records, secret,
-        problem.count_scale,
-    )  # fmt: skip
+        found = _public_size(problem, z, n, span, eta, mean, variance)
+    else:
+        found = _secret_size(problem, z, n, counted, span, eta, mean, variance)
     if (found.max(axis=1) < 1e3 * FLOOR).any():
         raise ArgumentError(
             "prior: it contradicts the release so strongly that the likelihood vanishes wherever "
@@ -170,6 +157,72 @@ def _on_grid(
     return Density(v, found * np.exp(log_prior - log_prior.max()))
 
 
+def _public_size(
+    problem: Problem, z: np.ndarray, n: float, span: grid.Span, eta: np.ndarray, mean: np.ndarray,
+    variance: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The transform for parameters whose sums may come near z, a closed form for the others."""
+    family, b = problem.family, problem.scale
+    low, high = ends = law.ends(family, problem.interval)
+    near = far.near(z, n, ends, mean, variance, b, problem.mechanism)
+    some = np.flatnonzero(near.any(axis=0))
+    if len(some) == 0:
+        record = one_record(family, problem.interval, eta, NODES[0])
+        return far.likelihood(record, mean, z, n, b, problem.mechanism)
+    stray = far.stray(n * variance[some], high - low)
+    highest = np.minimum(n * mean[some] + stray, n * high)
+    lowest = np.maximum(n * mean[some] - stray, n * low)
+    last = np.where(near, z[:, None], -np.inf).max(axis=0)[some]
+    first = np.where(near, z[:, None], np.inf).min(axis=0)[some]
+    reach = max((last - lowest).max(), (highest - first).max(), b * 1e-6)
+    spread = max(span.spread, float(np.sqrt(variance[some].min())))
+    noise = _series(problem, reach, _highest_frequency(spread, n, high - low))
+    record = one_record(family, problem.interval, eta, _nodes(noise, high - low))
+    close = likelihood(record.of(some), noise, z, n)
+    if near.all():
+        return close
+    found = far.likelihood(record, mean, z, n, b, problem.mechanism)
+    found[:, some] = np.where(near[:, some], close, found[:, some])
+    return found
+
+
+def _secret_size(
+    problem: Problem, z: np.ndarray, n: float, counted: float, span: grid.Span, eta: np.ndarray,
+    mean: np.ndarray, variance: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    low, high = law.ends(problem.family, problem.interval)
+    most = max(counted, 0) + 45 * problem.count_scale + 1
+    stray = far.stray(most * variance, high - low)
+    highest = np.minimum(np.maximum(most * mean, 0.0) + stray, max(most * high, 0))
+    lowest = np.maximum(np.minimum(most * mean, 0.0) - stray, min(most * low, 0))
+    reach = max(z.max() - lowest.min(), highest.max() - z.min(), problem.scale * 1e-6)
+    noise = _series(problem, reach, _highest_frequency(span.spread, n, high - low))
+    nodes = _nodes(noise, high - low)
+    record = one_record(problem.family, problem.interval, eta, nodes)
+    return secret_size.likelihood(record, noise, z, counted, problem.mechanism, problem.count_scale)
+
+
+def _series(problem: Problem, reach: float, frequency: float) -> Series:
+    """Only as many terms as count.
+
+    Laplace: beyond, the noise's own coefficients add up to less than 1/(1000π) at its kink.
+    Gaussian: beyond, they are less than e^-36; but not those of the kernel on whole numbers, which
+    may have a kink half a period away.
+    """
+    if problem.mechanism == "laplace":
+        frequency = min(frequency, 1000 / problem.scale)
+    elif not problem.family.whole:
+        frequency = min(frequency, 8.5 / problem.scale)
+    noise = series(reach, problem.scale, problem.mechanism, problem.family.whole, frequency)
+    return Series(*(a[:MODES] for a in noise))
+
+
+def _nodes(noise: Series, width: float) -> int:
+    """Enough for the fastest oscillation over one record's range."""
+    wanted = 0.6 * 1.5 * noise.frequency[-1] * width + 48
+    return next((q for q in NODES if q >= wanted), NODES[-1])
+
+
 def _highest_frequency(spread: float, n: float, width: float) -> float:
     """Where φⁿ has died: like a normal's for many records, like a power for few."""
     decay = max(7.8 / math.sqrt(n), min(10 ** (15 / n), 200.0) if n > 0 else 200.0)
@@ -177,16 +230,19 @@ def _highest_frequency(spread: float, n: float, width: float) -> float:
 
 
 def quantiles(v: np.ndarray, density: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Inverse CDF of a density that is linear between grid points."""
+    """Inverse CDFs of densities (release, point), linear between points, at (release, draw)."""
     width = np.diff(v)
-    cells = width * (density[1:] + density[:-1]) / 2
-    cumulative = np.concatenate([[0.0], np.cumsum(cells)])
-    target = uniform * cumulative[-1]
-    at = np.clip(np.searchsorted(cumulative, target, side="right") - 1, 0, len(cells) - 1)
-    left, right = density[at], density[at + 1]
-    rest = (target - cumulative[at]) / np.maximum(cells[at], 1e-300)
-    # The share x of a cell: left x + (right - left) x²/2 = rest · (left + right)/2.
-    mean, slope = (left + right) / 2, right - left
-    root = np.sqrt(np.maximum(left**2 + 2 * slope * rest * mean, 0.0))
-    share = np.clip(2 * rest * mean / np.maximum(left + root, 1e-300), 0.0, 1.0)
+    cumulative = np.zeros_like(density)
+    np.cumsum(width * (density[:, 1:] + density[:, :-1]) / 2, axis=1, out=cumulative[:, 1:])
+    target = uniform * cumulative[:, -1:]
+    at = np.stack([c.searchsorted(t, "right") for c, t in zip(cumulative, target, strict=True)])
+    at = np.clip(at - 1, 0, len(width) - 1)
+    below, left, right = (
+        np.take_along_axis(a, i, axis=1)
+        for a, i in ((cumulative, at), (density, at), (density, at + 1))
+    )
+    # The share x of a cell: left x + (right - left) x²/2 = rest, in cells of width 1.
+    rest = (target - below) / width[at]
+    root = np.sqrt(np.maximum(left**2 + 2 * (right - left) * rest, 0.0))
+    share = np.clip(2 * rest / np.maximum(left + root, 1e-300), 0.0, 1.0)
     return np.asarray(v[at] + share * width[at])

@@ -18,7 +18,7 @@ import numpy as np
 
 from noisewise.infer.expfam import moments
 from noisewise.infer.expfam.assemble import posterior
-from noisewise.infer.expfam.families import Categorical
+from noisewise.infer.expfam.families import Categorical, Normal
 from noisewise.infer.expfam.family import Conjugate, Family
 from noisewise.infer.expfam.gibbs_sweep import Chain, Group, Law, sweep
 from noisewise.infer.expfam.observed import Interval
@@ -36,6 +36,8 @@ SLAB = 512
 FEW = 30
 """Records below which the central limit theorem is not to be trusted."""
 STARTS = 512
+FORGETTABLE = 0.01
+"""A mode of less rough weight than this gets no chain: one in four draws would be too many."""
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -75,22 +77,45 @@ def start(family: Family, law: Law, mechanism: str, key: jax.Array, g: Group, ch
         *(jnp.broadcast_to(a[:, None], (groups, STARTS, a.shape[-1])) for a in g.prior)
     )
     theta = family.draw(draw_key, wide)
+    order = jnp.argsort(theta[..., 0], axis=1)
+    theta = jnp.take_along_axis(theta, order[..., None], axis=1)
     joint = jax.vmap(jax.vmap(lambda th: law(family, g.interval, family.natural(th))))(theta)
-    off = g.z[:, None] - g.n[:, None, None] * joint.mean[..., :d]
+    mean = g.n[:, None, None] * joint.mean[..., :d]
     own = jnp.diagonal(joint.covariance, axis1=-2, axis2=-1)[..., :d]
     spread = 2 * (g.n[:, None, None] * own + 2 * g.noise[:, None, None] ** 2)
-    weight = -0.5 * jnp.sum(off**2 / spread + jnp.log(spread), axis=-1)
-    weight = jnp.where(jnp.isfinite(weight), weight, -jnp.inf)
-    order = jnp.argsort(theta[..., 0], axis=1)
-    share = jnp.cumsum(jnp.take_along_axis(jax.nn.softmax(weight, axis=1), order, axis=1), axis=1)
+    if d == 1:
+        # Draws are finite in number: a mode between two of them must not look impossible.
+        gap = jnp.asarray(jnp.gradient(mean, axis=1))
+        spread = spread + gap**2
+    weight = -0.5 * jnp.sum((g.z[:, None] - mean) ** 2 / spread + jnp.log(spread), axis=-1)
+    weight = jax.nn.softmax(jnp.where(jnp.isfinite(weight), weight, -jnp.inf), axis=1)
+    if d == 1 and g.interval.outside == "drop":
+        weight = _both_branches(weight, mean[..., 0], chains)
+    share = jnp.cumsum(weight, axis=1)
     even = (jnp.arange(chains) + jax.random.uniform(pick_key, (groups, 1))) / chains
     place = jnp.minimum((share[:, None] < even[..., None]).sum(axis=-1), STARTS - 1)
-    picked = jnp.take_along_axis(order, place, axis=1)
-    theta = jnp.take_along_axis(theta, picked[..., None], axis=1)
+    theta = jnp.take_along_axis(theta, place[..., None], axis=1)
     noise = jnp.broadcast_to(g.noise[:, None, None] ** 2, (groups, chains, d))
     if mechanism == "laplace":
         noise = 2 * noise * jax.random.exponential(mix_key, noise.shape)
     return Chain(theta, noise, jnp.zeros((groups, chains)), jnp.zeros((groups, chains)))
+
+
+def _both_branches(weight: jax.Array, mean: jax.Array, chains: int) -> jax.Array:
+    """Weights (group, draw), draws in order of θ, with a chain's worth for each branch.
+
+    With records dropped the mean sum rises with θ and falls again; where z fits both branches,
+    chains do not cross. A branch of some weight that no chain sees would never be missed: with a
+    chain there, R-hat is large and the posterior says so.
+    """
+    top = jnp.argmax(jnp.abs(mean), axis=1, keepdims=True)
+    left = jnp.arange(weight.shape[1]) <= top
+    first = jnp.sum(weight * left, axis=1, keepdims=True)
+    least = 1.02 / chains
+    wanted = jnp.where((first >= FORGETTABLE) & (first < least), least, first)
+    wanted = jnp.where((first <= 1 - FORGETTABLE) & (first > 1 - least), 1 - least, wanted)
+    ratios = wanted / jnp.maximum(first, 1e-300), (1 - wanted) / jnp.maximum(1 - first, 1e-300)
+    return weight * jnp.where(left, *ratios)
 
 
 def sample(
@@ -157,10 +182,11 @@ def _caution(problem: Problem) -> None:
     if least >= FEW:
         return
     exists = problem.family.dimension == 1 or isinstance(problem.family, Categorical)
+    exists |= isinstance(problem.family, Normal) and problem.counted is None
     better = (
         "method='exact' needs no such approximation"
         if exists
-        else "there is no exact method for this family: read its intervals with care"
+        else "there is no exact method for this release: read its intervals with care"
     )
     warnings.warn(
         f"gibbs takes a sum over {least:.0f} records for normal, which needs about {FEW}; {better}",

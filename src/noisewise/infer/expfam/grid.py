@@ -22,6 +22,8 @@ from noisewise.infer.expfam.observed import Interval
 from noisewise.infer.expfam.problem import Problem
 
 POINTS = 1024
+CHUNK = 512
+"""Points at a time: grids of any size share one compilation."""
 DEPTH = 32.0
 """Logarithms below the peak that are still looked at."""
 WIDEST = {"unit": (-34.0, 34.0), "positive": (-300.0, 300.0), "real": (-1e6, 1e6)}
@@ -83,10 +85,17 @@ def _described(
     return jax.vmap(one)(v)
 
 
+def chunks(size: int) -> range:
+    """Where chunks begin; sizes are multiples of ``CHUNK``."""
+    return range(0, size, CHUNK)
+
+
 def described(problem: Problem, v: np.ndarray) -> tuple[np.ndarray, ...]:
     """As ``_described``, with impossible places (rounding at the far ends) ruled out."""
-    found = _described(problem.family, problem.interval, jnp.asarray(v), problem.conjugate)
-    log_prior, eta, mean, variance = (np.asarray(a) for a in found)
+    given = problem.family, problem.interval
+    prior = problem.conjugate
+    parts = [_described(*given, jnp.asarray(v[i : i + CHUNK]), prior) for i in chunks(len(v))]
+    log_prior, eta, mean, variance = (np.concatenate(side) for side in zip(*parts, strict=True))
     bad = ~(np.isfinite(log_prior) & np.isfinite(eta[:, 0]) & np.isfinite(mean))
     bad |= ~np.isfinite(variance)
     return (

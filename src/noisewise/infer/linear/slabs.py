@@ -6,12 +6,11 @@ import dataclasses
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import jax
 import numpy as np
 
+from noisewise.infer._blas import one_blas_thread
 from noisewise.infer.linear.coordinates import full_rank
 from noisewise.infer.linear.problem import Problem
 from noisewise.numerics.triangular import UNROLLED
@@ -39,17 +38,8 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     workers = min(count, 2 if jax.default_backend() != "cpu" else cores or 1)
-    with _one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(count)))
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Two threads for a matrix of fifty rows wait for each other longer than either works."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return nullcontext()
-    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def subset(problem: Problem, rows: np.ndarray) -> Problem:
