@@ -39,9 +39,7 @@ def junction_tree(
     return tuple(order), tuple(tuple(c) for c in mbi.junction_tree.maximal_cliques(tree))
 
 
-def clique_vector(
-    sizes: Mapping[str, int], tables: Mapping[Clique, np.ndarray]
-) -> Any:
+def clique_vector(sizes: Mapping[str, int], tables: Mapping[Clique, np.ndarray]) -> Any:
     """Tables over cliques as mbi's own type."""
     mbi = _mbi()
     domain = mbi.Domain(tuple(sizes), tuple(sizes.values()))

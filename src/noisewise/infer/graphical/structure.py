@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from noisewise.infer.graphical.junction import Clique, junction_tree
 
@@ -48,7 +49,7 @@ class Structure:
     @property
     def dimension(self) -> int:
         """Cells of all cliques together."""
-        return self.slices[-1].stop
+        return int(self.slices[-1].stop)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -85,9 +86,9 @@ def structure(sizes: Mapping[str, int], cliques: Sequence[Sequence[str]]) -> Str
     return Structure(tuple(sizes), tuple(sizes.values()), tuple(tuple(c) for c in cliques))
 
 
-def split(flat: object, model: Structure) -> list[object]:
-    """The flat vector as one table per clique."""
+def split(flat: Any, model: Structure) -> list[Any]:
+    """The flat vector (of NumPy or JAX) as one table per clique."""
     return [
-        flat[..., where].reshape((*flat.shape[:-1], *model.shape(clique)))  # type: ignore[index, attr-defined]
+        flat[..., where].reshape((*flat.shape[:-1], *model.shape(clique)))
         for clique, where in zip(model.cliques, model.slices, strict=True)
     ]
