@@ -1,7 +1,10 @@
 """Method ``bayes``: the posterior of a graphical model given noisy tables.
 
-    log τ ~ N(log(π/√6), 1/4),   θ_C(i) ~ τ · prior law (below)
+    log τ ~ N(log(π/√6), 1/4),   θ_C(i) | s ~ N(0, τ² s²),   s² ~ InverseGamma(2, 2)
     y_C(i) = N μ_C(i; θ) + √(N μ(1-μ)) ζ + Laplace(b)      (Gaussian noise: variances add up)
+
+The local scales s, integrated out, make θ/τ a t variable with four degrees of freedom: potentials
+of rare cells are far below the others, and a plain normal prior would deny that.
 
 Sampling and privacy noise enter each cell together; that the sampling noises of cells are
 correlated, and shared by tables that overlap, is left out (see docs/evidence-graphical.md for what
@@ -39,7 +42,7 @@ DEPTH = 8
 HYPER = 0.5
 """Standard deviation of log τ."""
 DEGREES = 4.0
-"""Of freedom, of the local scales: θ | s ~ N(0, τ² s²), s² ~ InverseGamma(2, 2), is τ times a t."""
+"""Of freedom, with the local scales integrated out."""
 FLOOR = 1e-12
 """Of a marginal probability, so that a variance is never zero."""
 
@@ -56,8 +59,11 @@ class Data(NamedTuple):
 
 
 def potentials(oracle: Oracle, data: Data, q: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """White coordinates (log τ first) → log(τ / (π/√6)) and θ."""
-    log_tau = HYPER * q[0]
+    """White coordinates (log τ first) → log(τ / (π/√6)) and θ.
+
+    Each centred coordinate tells about τ as a normal deviate does about its scale.
+    """
+    log_tau = q[0] / jnp.sqrt(HYPER**-2 + 2 * (data.centred**2).sum())
     z = apply(data.blocks, data.scales, q[1:])
     return log_tau, contrasts(oracle.model).potentials(jnp.exp((1 - data.centred) * log_tau) * z)
 
@@ -75,7 +81,7 @@ def log_posterior(oracle: Oracle, mechanism: str, data: Data, q: jax.Array) -> j
     else:
         whole = variance + data.scale**2
         fit = -(residual**2) / (2 * whole) - jnp.log(whole) / 2
-    return fit.sum() + local.sum() + jacobian - q[0] ** 2 / 2
+    return fit.sum() + local.sum() + jacobian - (log_tau / HYPER) ** 2 / 2
 
 
 def _model(oracle: Oracle, mechanism: str, data: Data) -> None:

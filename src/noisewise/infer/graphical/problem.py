@@ -51,10 +51,12 @@ def problems(
     memory: float = MEMORY,
 ) -> list[Problem]:
     """One problem per group of the release."""
-    block = release.block("tables")
-    statistic = block.statistic
-    if release.family != "graphical-model" or not isinstance(statistic, Tables):
+    if release.family != "graphical-model":
         raise ReleaseError(f"this release is of family {release.family!r}, not graphical-model")
+    block = next(b for b in release.blocks if isinstance(b.statistic, Tables))
+    statistic = block.statistic
+    if not isinstance(statistic, Tables):
+        raise ReleaseError("a graphical-model release holds contingency tables")
     sizes = {c: len(statistic.levels[c]) for c in statistic.columns}
     model = structure(sizes, statistic.cliques)
     place = _place(model, tied)
