@@ -41,7 +41,9 @@ from noisewise.infer.graphical.problem import Problem
 SPREAD = math.pi / math.sqrt(6)
 LOOSE = 0.03
 PATIENCE = 3
-"""Iterations in a row that must fail to improve: near the top the criterion is flat."""
+TRAVEL = 0.1
+"""EM must fail to improve for 3 iterations and while θ may have moved by 0.1: with loud noise a
+single step moves it by 1/b only, and the criterion is rough on that scale."""
 MOST_STEPS = 5000
 M_TOLERANCE = 1e-7
 M_CALLS = 300
@@ -135,8 +137,9 @@ def climb(
         )  # fmt: skip
 
     def going(path: Path) -> jax.Array:
-        return (path.idle < PATIENCE) & (path.steps < MOST_STEPS)
+        return (path.idle < patience) & (path.steps < MOST_STEPS)
 
+    patience = PATIENCE + (TRAVEL * noise.scale if mechanism == "laplace" else 0.0)
     mu = oracle.marginals(zero[place])
     still, none = jnp.zeros_like(t), jnp.array(0)
     score = _score(oracle, mechanism, zero, mu, t, noise, place, spread)
