@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import jax
@@ -164,7 +165,7 @@ def test_size_is_predicted_and_refused_before_anything_is_built() -> None:
 
 def test_a_marginal_that_would_not_fit_is_refused() -> None:
     names = [f"x{i}" for i in range(12)]
-    long = structure(dict.fromkeys(names, 10), list(zip(names, names[1:], strict=False)))
+    long = structure(dict.fromkeys(names, 10), list(itertools.pairwise(names)))
     levels: dict[str, Any] = {v: tuple(range(10)) for v in names}
     found = GraphicalModel(long, levels, np.zeros(long.dimension), "test", 1.0)
     with pytest.raises(ArgumentError, match="has 1000000000000 cells"):

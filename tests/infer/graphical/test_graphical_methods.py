@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -157,13 +158,13 @@ def test_nlbp_as_published_fits_too() -> None:
 
 @pytest.mark.parametrize("method", [cgm.run, naive.run])
 def test_tied_potentials_are_equal_and_use_all_tables(method: Any) -> None:
-    names = [f"x{i}" for i in range(5)]
-    pairs = [*zip(names, names[1:], strict=False)]
+    names = [f"x{i}" for i in range(4)]
+    pairs = [*itertools.pairwise(names)]
     chain = structure(dict.fromkeys(names, 3), [*pairs, ("x0",)])
     given = problem(n=5000, scale=5.0, model=chain, tied=[pairs])
     found = method(given)
     parts = [found.potentials[w] for w in chain.slices]
-    for part in parts[1:4]:
+    for part in parts[1:3]:
         np.testing.assert_array_equal(part, parts[0])
     assert given.free == 9 + 3
     free = method(problem(n=5000, scale=5.0, model=chain))
@@ -193,7 +194,7 @@ def test_projection_is_the_nearest_point_of_the_simplex() -> None:
 
 @pytest.mark.parametrize("variance", [0.01, 1.0, 400.0])
 def test_normal_laplace_density(variance: float) -> None:
-    """Against quadrature in the middle; in the tails, where it is all Laplace, against its slope."""
+    """Against quadrature in the middle; in the tails, all Laplace, against their slope."""
     scale = 3.0
     for x in (-8.0, -0.5, 0.0, 2.0, 30.0):
         found = float(log_density(jnp.asarray(x), jnp.asarray(variance), jnp.asarray(scale)))
@@ -205,12 +206,12 @@ def test_normal_laplace_density(variance: float) -> None:
 
 @pytest.fixture(scope="module")
 def posterior() -> tuple[Problem, GraphicalPosterior]:
-    given = problem(n=2000, scale=8.0)
+    given = problem(n=100, scale=12.0)
     return given, bayes.run(given, seed=0, chains=2, draws=400)
 
 
 def test_bayes_has_draws_intervals_and_a_model(posterior: Any) -> None:
-    given, found = posterior
+    _, found = posterior
     assert found.draws["a", "b"].shape == (2, 400, 2, 3)
     low, high = found.interval(("b", "a"), 0.9)
     mean = found.marginal(("b", "a"))
