@@ -32,18 +32,19 @@ def main() -> None:
     parse.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0])
     parse.add_argument("--trials", type=int, default=5)
     parse.add_argument("--seed", type=int, default=2026)
+    parse.add_argument("--law", default="log-gamma")
     words = parse.parse_args()
     with open(words.out, "a", encoding="utf-8") as out:
         for kind in words.graphs:
             for trial in range(words.trials):
                 for n in words.sizes:
                     for epsilon in words.epsilons:
-                        line = one(kind, trial, n, epsilon, words.seed)
+                        line = one(kind, trial, n, epsilon, words.seed, words.law)
                         out.write(json.dumps(line) + "\n")
                         out.flush()
 
 
-def one(kind: str, trial: int, n: int, epsilon: float, seed: int) -> dict[str, Any]:
+def one(kind: str, trial: int, n: int, epsilon: float, seed: int, law: str) -> dict[str, Any]:
     """One truth, one release, one posterior. The truths are those of ``accuracy``."""
     rng = np.random.default_rng([seed, GRAPHS.index(kind), trial])
     true = simulate.truth(simulate.graph(kind, rng), rng)
@@ -51,11 +52,11 @@ def one(kind: str, trial: int, n: int, epsilon: float, seed: int) -> dict[str, A
     exact = simulate.counts(true, n, seed=int(noise.integers(2**31)))
     problem = simulate.noisy(true, exact, n, epsilon, noise)
     start = time.perf_counter()
-    posterior = bayes.run(problem, seed=trial, chains=CHAINS, draws=DRAWS)
+    posterior = bayes.run(problem, seed=trial, chains=CHAINS, draws=DRAWS, law=law)
     seconds = time.perf_counter() - start
     best, lam = baselines.hindsight(problem, true)
     return {
-        "graph": kind, "trial": trial, "n": n, "epsilon": epsilon, "seed": seed,
+        "graph": kind, "trial": trial, "n": n, "epsilon": epsilon, "seed": seed, "law": law,
         "uniform": true.kl(baselines.uniform(true)), "hindsight": best, "lambda": lam,
         "cgm": true.kl(cgm.run(problem)), "bayes": true.kl(posterior.model),
         "coverage": float(np.mean(covered(true, posterior))),

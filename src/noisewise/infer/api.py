@@ -74,7 +74,8 @@ def infer(
         progress: a bar on a terminal unless False; True shows one anywhere; or a function to be
             called with steps done and steps in all.
         options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
-            ``"nlbp"``), ``spread`` (cgm; π/√6), ``tied`` (True, or lists of cliques that share a
+            ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
+            or ``"normal"``), ``tied`` (True, or lists of cliques that share a
             potential), ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an
             exact junction tree may take).
     """

@@ -76,6 +76,7 @@ def test_tables_weighed_by_person() -> None:
         ({"inference": "exact", "memory": 64}, "exact would need a junction tree of 2 cliques"),
         ({"memory": -1}, "memory: must be a number of bytes above zero"),
         ({"prior": 3}, "do not go with a graphical model"),
+        ({"method": "bayes", "law": "flat"}, "law: must be one of log-gamma, normal, not"),
         ({"method": "bayes", "tied": True}, "tied: bayes has no tied potentials"),
     ],
 )

@@ -18,7 +18,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "naive-mle": naive.run,
     "bayes": bayes.run,
 }
-OPTIONS = {"cgm": ("estep", "spread"), "naive-mle": ("lam",), "bayes": ()}
+OPTIONS = {"cgm": ("estep", "spread"), "naive-mle": ("lam",), "bayes": ("law",)}
 SHARED = ("tied", "inference", "memory")
 
 

@@ -1,10 +1,13 @@
 """Method ``bayes``: the posterior of a graphical model given noisy tables.
 
-    log τ ~ N(log(π/√6), 1/4),   θ_C(i) | s ~ N(0, τ² s²),   s² ~ InverseGamma(2, 2)
+    log τ ~ N(log(π/√6), 1/4),   θ_C(i) = τ · law
     y_C(i) = N μ_C(i; θ) + √(N μ(1-μ)) ζ + Laplace(b)      (Gaussian noise: variances add up)
 
-The local scales s, integrated out, make θ/τ a t variable with four degrees of freedom: potentials
-of rare cells are far below the others, and a plain normal prior would deny that.
+``law="log-gamma"``, the default, is the logarithm of an exponential variable over π/√6: at τ = π/√6
+it is the log-potential of a flat Dirichlet table. ``law="normal"`` is normal with a local scale for
+each cell, s² ~ InverseGamma(2, 2), which integrated out is a t variable with four degrees of freedom.
+Potentials of rare cells lie far below the others; a symmetric law infers too small a τ from the
+cells one can see and covers the rare ones too seldom (docs/evidence-graphical.md).
 
 Sampling and privacy noise enter each cell together; that the sampling noises of cells are
 correlated, and shared by tables that overlap, is left out (see docs/evidence-graphical.md for what
@@ -17,6 +20,7 @@ Coordinates: orthonormal contrasts (``contrasts.py``), whitened block by block a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -43,6 +47,11 @@ HYPER = 0.5
 """Standard deviation of log τ."""
 DEGREES = 4.0
 """Of freedom, with the local scales integrated out."""
+LAWS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "log-gamma": lambda x: cgm.SPREAD * x - jnp.exp(cgm.SPREAD * x),
+    "normal": lambda x: -(DEGREES + 1) / 2 * jnp.log1p(x**2 / DEGREES),
+}
+"""Log densities of θ/τ, up to a constant."""
 FLOOR = 1e-12
 """Of a marginal probability, so that a variance is never zero."""
 
@@ -68,11 +77,11 @@ def potentials(oracle: Oracle, data: Data, q: jax.Array) -> tuple[jax.Array, jax
     return log_tau, contrasts(oracle.model).potentials(jnp.exp((1 - data.centred) * log_tau) * z)
 
 
-def log_posterior(oracle: Oracle, mechanism: str, data: Data, q: jax.Array) -> jax.Array:
+def log_posterior(oracle: Oracle, mechanism: str, law: str, data: Data, q: jax.Array) -> jax.Array:
     """Up to a constant, of the white coordinates."""
     log_tau, theta = potentials(oracle, data, q)
     tau = cgm.SPREAD * jnp.exp(log_tau)
-    local = -(DEGREES + 1) / 2 * jnp.log1p((theta / tau) ** 2 / DEGREES)
+    local = LAWS[law](theta / tau)
     jacobian = ((1 - data.centred) * log_tau).sum() - theta.shape[0] * log_tau
     mu = jnp.maximum(oracle.marginals(theta), FLOOR)
     residual, variance = data.y - data.n * mu, data.n * mu * (1 - mu)
@@ -84,20 +93,20 @@ def log_posterior(oracle: Oracle, mechanism: str, data: Data, q: jax.Array) -> j
     return fit.sum() + local.sum() + jacobian - (log_tau / HYPER) ** 2 / 2
 
 
-def _model(oracle: Oracle, mechanism: str, data: Data) -> None:
+def _model(oracle: Oracle, mechanism: str, law: str, data: Data) -> None:
     numpyro, dist = import_module("numpyro"), import_module("numpyro.distributions")
     size = oracle.model.dimension + 1
     q = numpyro.sample("q", dist.ImproperUniform(dist.constraints.real_vector, (), (size,)))
-    numpyro.factor("posterior", log_posterior(oracle, mechanism, data, q))
+    numpyro.factor("posterior", log_posterior(oracle, mechanism, law, data, q))
 
 
 @lru_cache(maxsize=8)
-def _sampler(oracle: Oracle, mechanism: str, chains: int, draws: int) -> Any:
+def _sampler(oracle: Oracle, mechanism: str, law: str, chains: int, draws: int) -> Any:
     """Kept, because it compiles once for all releases of one structure."""
     nuts = import_module("numpyro.infer")
     # Whitened, the best step of Hamiltonian dynamics shrinks with the fourth root of the dimension.
     kernel = nuts.NUTS(
-        partial(_model, oracle, mechanism),
+        partial(_model, oracle, mechanism, law),
         adapt_mass_matrix=False,
         step_size=1.5 * oracle.model.dimension**-0.25,
         target_accept_prob=ACCEPTANCE,
@@ -109,8 +118,12 @@ def _sampler(oracle: Oracle, mechanism: str, chains: int, draws: int) -> Any:
     )  # fmt: skip
 
 
-def run(problem: Problem, seed: int, chains: int, draws: int) -> GraphicalPosterior:
+def run(
+    problem: Problem, seed: int, chains: int, draws: int, law: str = "log-gamma"
+) -> GraphicalPosterior:
     """Draws of the potentials and of every clique's marginal."""
+    if law not in LAWS:
+        raise ArgumentError(f"law: must be one of {', '.join(LAWS)}, not {law!r}")
     if problem.tied:
         raise ArgumentError("tied: bayes has no tied potentials; use cgm or naive-mle")
     oracle = problem.oracle
@@ -127,7 +140,7 @@ def run(problem: Problem, seed: int, chains: int, draws: int) -> GraphicalPoster
     white = _white(data, found.coordinates(theta))
     size = problem.model.dimension + 1
     starts = white + jax.random.normal(noise, (chains, size))
-    mcmc = _sampler(oracle, problem.mechanism, chains, draws)
+    mcmc = _sampler(oracle, problem.mechanism, law, chains, draws)
     extra = ("diverging", "num_steps", "accept_prob")
     mcmc.run(key, data, init_params={"q": starts}, extra_fields=extra)
     q = mcmc.get_samples(group_by_chain=True)["q"]
@@ -138,6 +151,7 @@ def run(problem: Problem, seed: int, chains: int, draws: int) -> GraphicalPoster
         "leapfrog_steps": float(told["num_steps"].mean()),
         "acceptance": float(told["accept_prob"].mean()),
         "warm_up": WARM_UP,
+        "law": law,
         "start": dict(start.details),
     }
     point = _point(problem, np.asarray(marginals).mean(axis=0), theta, details)
