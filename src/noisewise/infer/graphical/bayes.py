@@ -5,7 +5,7 @@
 
 ``law="log-gamma"``, the default, is the logarithm of an exponential variable over π/√6: at τ = π/√6
 it is the log-potential of a flat Dirichlet table. ``law="normal"`` is normal with a local scale for
-each cell, s² ~ InverseGamma(2, 2), which integrated out is a t variable with four degrees of freedom.
+each cell, s² ~ InverseGamma(2, 2); integrated out, that is a t law with four degrees of freedom.
 Potentials of rare cells lie far below the others; a symmetric law infers too small a τ from the
 cells one can see and covers the rare ones too seldom (docs/evidence-graphical.md).
 
