@@ -125,8 +125,10 @@ def _search(
         length, trials, _ = carry
         return length * SHRINK, trials + 1, tried(length * SHRINK)
 
-    one = jnp.ones(())
-    _, trials, found = jax.lax.while_loop(too_long, shorter, (one, jnp.array(1), tried(one)))
+    # Nothing tried yet counts as too long: the function then stands in the program only once.
+    untried = (at.x, jnp.full_like(at.value, jnp.inf), at.gradient, at.aux)
+    start = (jnp.array(1 / SHRINK), jnp.array(0), untried)
+    _, trials, found = jax.lax.while_loop(too_long, shorter, start)
     return found, trials
 
 
