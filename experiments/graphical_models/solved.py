@@ -23,7 +23,7 @@ from noisewise.infer.graphical.estep import Noise
 from noisewise.infer.graphical.likelihood import maximise
 from noisewise.infer.graphical.problem import Problem
 
-CALLS = 50
+CALLS = 150
 
 
 def main() -> None:
@@ -34,6 +34,7 @@ def main() -> None:
     parse.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parse.add_argument("--trials", type=int, default=5)
     parse.add_argument("--seed", type=int, default=2026)
+    parse.add_argument("--calls", type=int, default=CALLS)
     words = parse.parse_args()
     with open(words.out, "a", encoding="utf-8") as out:
         for kind in words.graphs:
@@ -45,19 +46,21 @@ def main() -> None:
                     for epsilon in EPSILONS:
                         problem = simulate.noisy(true, exact, n, epsilon, rng)
                         line = {"graph": kind, "trial": trial, "n": n, "epsilon": epsilon}
-                        for point in points(problem):
+                        for point in points(problem, words.calls):
                             out.write(json.dumps({**line, **point}) + "\n")
                             out.flush()
 
 
-def points(problem: Problem) -> list[dict[str, Any]]:
+def points(problem: Problem, calls: int) -> list[dict[str, Any]]:
     """E-steps from θ = 0, from half of the fitted potentials, and from the fitted ones."""
     fitted = cgm.run(problem).potentials
-    return [{"share": share, **compared(problem, share * fitted)} for share in (0.0, 0.5, 1.0)]
+    return [
+        {"share": share, **compared(problem, share * fitted, calls)} for share in (0.0, 0.5, 1.0)
+    ]
 
 
-def compared(problem: Problem, theta: np.ndarray) -> dict[str, Any]:
-    """Calls to the goal; what is missing after CALLS calls, of the dual and of NLBP."""
+def compared(problem: Problem, theta: np.ndarray, most: int) -> dict[str, Any]:
+    """Calls to the goal; what is missing after ``most`` calls, of the dual and of NLBP."""
     noise = Noise(jnp.asarray(problem.scale), jnp.asarray(problem.n))
     t, at = jnp.asarray(problem.y / problem.n), jnp.asarray(theta)
     still = jnp.zeros_like(at)
@@ -65,13 +68,14 @@ def compared(problem: Problem, theta: np.ndarray) -> dict[str, Any]:
     def solved(tolerance: float, calls: int) -> estep.Step:
         return estep.compiled(problem.oracle, "laplace", at, still, t, noise, tolerance, calls)
 
-    goal, best, early = solved(1e-5, 1000), solved(1e-10, 3000), solved(0.0, CALLS)
-    mu, _ = nlbp.compiled(problem.oracle, "laplace", at, t, noise, CALLS, 0.0)
+    goal, best, early = solved(1e-5, 1000), solved(1e-10, 3000), solved(0.0, most)
+    mu, _ = nlbp.compiled(problem.oracle, "laplace", at, t, noise, most, 0.0)
     place = jnp.arange(len(theta))
     matched = maximise(problem.oracle, mu, place, at, 0.0, 1e-9, 2000).x
     top = primal(problem, theta, best.phi, best.mu)
     return {
         "calls": int(goal.calls),
+        "compared_at": most,
         "missing_dual": top - primal(problem, theta, early.phi, early.mu),
         "missing_nlbp": top - primal(problem, theta, matched, mu),
     }
