@@ -12,6 +12,7 @@ from typing import Any
 
 from noisewise.infer.api import METHODS, infer
 from noisewise.infer.expfam import FAMILIES, Conjugate, Family, register
+from noisewise.infer.graphical import GraphicalModel, GraphicalPosterior
 from noisewise.infer.posterior import Posterior
 from noisewise.infer.prediction import Prediction
 
@@ -20,6 +21,8 @@ __all__ = [
     "METHODS",
     "Conjugate",
     "Family",
+    "GraphicalModel",
+    "GraphicalPosterior",
     "Posterior",
     "Prediction",
     "infer",
@@ -30,7 +33,7 @@ __all__ = [
 class _Callable(ModuleType):
     """So that ``nw.infer`` is both the room and what one does there."""
 
-    def __call__(self, *args: Any, **words: Any) -> Posterior:
+    def __call__(self, *args: Any, **words: Any) -> Any:
         return infer(*args, **words)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer import expfam
+from noisewise.infer import expfam, graphical
 from noisewise.infer._bar import reporting
 from noisewise.infer.linear import (
     exact,
@@ -33,6 +33,7 @@ METHODS: dict[str, dict[str, Method]] = {
         "naive": naive.run,
     },
     "exponential-family": expfam.METHODS,
+    "graphical-model": graphical.METHODS,
 }
 
 
@@ -47,7 +48,8 @@ def infer(
     chains: int = 4,
     draws: int = 1000,
     progress: Report | bool | None = None,
-) -> Posterior:
+    **options: Any,
+) -> Any:
     """The posterior given a release.
 
     Args:
@@ -58,7 +60,9 @@ def infer(
             theorem, moments of x inferred, from the prior, or released) and ``mcmc-individual``
             (every record a latent variable); or ``naive`` (ignores the noise; for comparison
             only). Exponential families: ``exact`` (``normal``: if n is public), ``gibbs`` (sums
-            normal by the central limit theorem) and ``naive``.
+            normal by the central limit theorem) and ``naive``. Graphical models: ``cgm`` (the
+            default; EM that accounts for the noise) and ``naive-mle`` (ignores it) give a
+            ``GraphicalModel``, ``bayes`` a ``GraphicalPosterior``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; either may be left out for a weak default. Exponential families: one
             ``Beta``, ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
@@ -69,6 +73,11 @@ def infer(
         draws: draws kept per chain.
         progress: a bar on a terminal unless False; True shows one anywhere; or a function to be
             called with steps done and steps in all.
+        options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
+            ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
+            or ``"normal"``), ``tied`` (True, or lists of cliques that share a
+            potential), ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an
+            exact junction tree may take).
     """
     if not isinstance(release, Release):
         raise ArgumentError("release: must be a Release; read a file with nw.Release.load(path)")
@@ -79,7 +88,7 @@ def infer(
         )
     methods = METHODS[release.family]
     if method is None:
-        method = expfam.best(release) if release.family == "exponential-family" else "exact"
+        method = _best(release)
     if method not in methods:
         raise ArgumentError(f"method: must be one of {', '.join(methods)}, not {method!r}")
     for name, value, least in (("chains", chains, 2), ("draws", draws, 100)):
@@ -87,6 +96,13 @@ def infer(
             raise ArgumentError(
                 f"{name}: must be a whole number of at least {least}, not {value!r}"
             )
+    if release.family == "graphical-model":
+        if x is not None or y is not None or prior is not None:
+            raise ArgumentError("x, y, prior: do not go with a graphical model; see its options")
+        with reporting(progress, f"fitting ({method})") as report:
+            return graphical.run(release, method, options, seed, chains, draws, report)
+    if options:
+        raise ArgumentError(f"{min(options)}: is an option of graphical models only")
     if release.family == "exponential-family":
         if x is not None or y is not None:
             raise ArgumentError("x, y: go with linear regression; this release has one column")
@@ -95,3 +111,9 @@ def infer(
         given = problem(release, prior, x, y)
     with reporting(progress, f"sampling ({method})") as report:
         return methods[method](given, seed, chains, draws, report)
+
+
+def _best(release: Release) -> str:
+    if release.family == "graphical-model":
+        return "cgm"
+    return expfam.best(release) if release.family == "exponential-family" else "exact"
