@@ -116,7 +116,7 @@ def _step(
     step = jnp.exp(state.log_step)
     reach = TRAJECTORY * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
     typical = jnp.exp(jnp.mean(state.log_step))
-    count = jnp.clip(jnp.ceil(reach / typical), 1, LONGEST).astype(jnp.int32)
+    count = jnp.clip(jnp.round(reach / typical), 1, LONGEST).astype(jnp.int32)
     # A group whose steps are much larger than the batch's would overshoot its trajectory.
     step = jnp.minimum(step, 2 * reach / count)
     step = step * jax.random.uniform(jitter, (groups,), minval=0.9, maxval=1.1)
