@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SearchError,
         SourceError,
     )
+    from noisewise.infer import load_posterior
 
 
 _ROOMS = ("release", "infer", "priors", "plots", "datasets")
@@ -39,6 +40,7 @@ _ARTIFACT = (
     "SearchError",
     "SourceError",
 )
+_ANALYSTS = ("load_posterior",)
 
 
 def __getattr__(name: str) -> Any:
@@ -46,11 +48,13 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"noisewise.{name}")
     if name in _ARTIFACT:
         return getattr(importlib.import_module("noisewise.artifact"), name)
+    if name in _ANALYSTS:
+        return getattr(importlib.import_module("noisewise.infer"), name)
     raise AttributeError(f"module 'noisewise' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_ROOMS, *_ARTIFACT, "__version__"])
+    return sorted([*_ROOMS, *_ARTIFACT, *_ANALYSTS, "__version__"])
 
 
 __all__ = [
@@ -66,6 +70,7 @@ __all__ = [
     "__version__",
     "datasets",
     "infer",
+    "load_posterior",
     "plots",
     "priors",
     "release",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
@@ -94,4 +95,5 @@ def infer(
     else:
         given = problem(release, prior, x, y)
     with reporting(progress, f"sampling ({method})") as report:
-        return methods[method](given, seed, chains, draws, report)
+        post = methods[method](given, seed, chains, draws, report)
+    return replace(post, guarantees=(release.guarantee.statement(),))
