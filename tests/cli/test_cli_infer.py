@@ -190,3 +190,19 @@ def test_a_posterior_of_another_version(noisewise: Run, post: Path) -> None:
     seen = noisewise("predict", post, "--at", "age=40,bmi=25")
     assert seen.code == 1
     assert "has posterior format 9" in seen.err
+
+
+def test_several_releases(noisewise: Run, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"c": ["x", "y", "y"] * 20})
+    paths = []
+    for e in (0.5, 0.75):
+        words = {"column": "c", "family": "categorical", "levels": ["x", "y"], "epsilon": e}
+        made = nw.release.exponential_family(frame, **words)
+        paths.append(made.save(tmp_path / f"{e}.json"))
+    refused = noisewise("infer", *paths, "-o", tmp_path / "p.nc")
+    assert refused.code == 1
+    assert "--same-population" in refused.err
+    seen = noisewise("infer", *paths, "-o", tmp_path / "p.nc", "--same-population")
+    assert (seen.code, seen.err) == (0, "")
+    assert "0.5-differential" in seen.out
+    assert "0.75-differential" in seen.out

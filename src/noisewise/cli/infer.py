@@ -20,7 +20,12 @@ MOST_ROWS = 40
 
 
 def infer(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")],
+    releases: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RELEASE...", help="A release file, or several of the same records."
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the posterior goes (.nc).")
     ],
@@ -40,6 +45,14 @@ def infer(
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws kept per chain.")] = 1000,
+    same_population: Annotated[
+        bool,
+        typer.Option(
+            "--same-population",
+            help="Several releases are of the same records. To be said, unless they name one "
+            "dataset of one ledger.",
+        ),
+    ] = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Infer a posterior that accounts for the noise, and keep it in a netCDF file.
@@ -47,12 +60,15 @@ def infer(
     ArviZ and other tools read the file; `noisewise predict` predicts from it. A posterior that has
     not converged is kept all the same, with a warning on standard error.
     """
-    given = Release.load(release)
+    given = [Release.load(path) for path in releases]
     # Before any sampling: what cannot be written would be lost.
     writable(out, _is_posterior, "posterior")
     from noisewise.infer import infer as run
 
-    post = run(given, method, x=x or None, y=y, seed=seed, chains=chains, draws=draws)
+    post = run(
+        given, method, x=x or None, y=y, seed=seed, chains=chains, draws=draws,
+        same_population=same_population,
+    )  # fmt: skip
     post.save(out)
     if as_json:
         o.show_json({"out": str(out), **summary(post)})

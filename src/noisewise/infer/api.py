@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer import expfam
+from noisewise.infer import combine, expfam
 from noisewise.infer._bar import reporting
 from noisewise.infer.linear import (
     exact,
@@ -16,6 +16,7 @@ from noisewise.infer.linear import (
     gibbs_update,
     individual,
     naive,
+    several,
 )
 from noisewise.infer.linear.problem import problem
 from noisewise.infer.posterior import Posterior
@@ -38,7 +39,7 @@ METHODS: dict[str, dict[str, Method]] = {
 
 
 def infer(
-    release: Release,
+    release: Release | Iterable[Release],
     method: str | None = None,
     *,
     prior: Any = None,
@@ -48,11 +49,13 @@ def infer(
     chains: int = 4,
     draws: int = 1000,
     progress: Report | bool | None = None,
+    same_population: bool = False,
 ) -> Posterior:
     """The posterior given a release.
 
     Args:
-        release: what the owner published.
+        release: what the owner published; or several releases of the same records (of the same
+            columns and bounds, with other ε or mechanisms), whose likelihoods multiply.
         method: left out, ``exact`` where there is one, else ``gibbs``. Linear regression: ``exact``
             (models data and noise exactly, at a cost that does not grow with n); the paper's
             ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by the central limit
@@ -70,9 +73,13 @@ def infer(
         draws: draws kept per chain.
         progress: a bar on a terminal unless False; True shows one anywhere; or a function to be
             called with steps done and steps in all.
+        same_population: several releases are of the same records. To be said by the analyst, unless
+            they name one dataset of one ledger.
     """
-    if not isinstance(release, Release):
-        raise ArgumentError("release: must be a Release; read a file with nw.Release.load(path)")
+    releases = _listed(release)
+    release = releases[0]
+    if len(releases) > 1:
+        combine.check(releases, same_population=same_population)
     if release.family not in METHODS:
         raise ArgumentError(
             f"release: there is no inference for family {release.family!r} yet; "
@@ -88,12 +95,30 @@ def infer(
             raise ArgumentError(
                 f"{name}: must be a whole number of at least {least}, not {value!r}"
             )
+    if release.family == "exponential-family" and (x is not None or y is not None):
+        raise ArgumentError("x, y: go with linear regression; this release has one column")
+    if len(releases) > 1 and method != "exact":
+        raise ArgumentError(
+            f"method: {method!r} takes one release; several are combined by 'exact' only"
+        )
+    given: Any
     if release.family == "exponential-family":
-        if x is not None or y is not None:
-            raise ArgumentError("x, y: go with linear regression; this release has one column")
-        given: Any = expfam.problem(release, prior)
+        given = expfam.together([expfam.problem(r, prior) for r in releases])
+    elif len(releases) > 1:
+        given = several.together([problem(r, prior, x, y) for r in releases])
     else:
         given = problem(release, prior, x, y)
     with reporting(progress, f"sampling ({method})") as report:
         post = methods[method](given, seed, chains, draws, report)
-    return replace(post, guarantees=(release.guarantee.statement(),))
+    return replace(post, guarantees=tuple(r.guarantee.statement() for r in releases))
+
+
+def _listed(release: Any) -> list[Release]:
+    """One or several."""
+    given = [release] if isinstance(release, Release) else release
+    made = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    if not made or not all(isinstance(r, Release) for r in made):
+        raise ArgumentError(
+            "release: must be a Release, or a list of them; read a file with nw.Release.load(path)"
+        )
+    return made
