@@ -32,7 +32,7 @@ def infer(
     method: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="exact, gibbs, naive, …; left out, the best there is for it."
+            metavar="NAME", help="Such as exact, gibbs or naive; left out, the best there is."
         ),
     ] = None,
     x: Annotated[

@@ -28,7 +28,7 @@ def predict(
     at: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN=VALUE,…",
+            metavar="COLUMN=VALUE",
             help="A value for every covariate, as in age=40,bmi=25; repeat for several records.",
         ),
     ] = None,
