@@ -22,9 +22,7 @@ MOST_ROWS = 40
 def infer(
     releases: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RELEASE...", help="A release file, or several of the same records."
-        ),
+        typer.Argument(metavar="RELEASE", help="A release file, or several of the same records."),
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the posterior goes (.nc).")
