@@ -52,6 +52,24 @@ def test_exact_matches_importance_sampling() -> None:
             assert np.abs(off).max() < TOLERANCE
 
 
+@pytest.mark.evidence
+@pytest.mark.parametrize("mechanisms", [("laplace", "gaussian"), ("laplace",) * 3])
+def test_mixed_and_more_releases_match_importance_sampling(mechanisms: tuple[str, ...]) -> None:
+    """Two data sets, 12 comparisons each."""
+    parts = [observed(50, 3.0 + i, i, m) for i, m in enumerate(mechanisms)]
+    post = exact.run(several.together(parts), 0, CHAINS, DRAWS)
+    assert post.converged, post.status
+    for group in range(2):
+        first, *others = [(p.z[group], p.noise_scale, p.mechanism) for p in parts]
+        found = reference.importance(
+            first[0], 50, first[1], reference.paper_priors(), draws=2_000_000, others=others
+        )
+        assert found.effective > 1000
+        off = departures(summary(post, group), vars(found))
+        print(f"{mechanisms}: worst {np.abs(off).max():.2f} standard errors")
+        assert np.abs(off).max() < TOLERANCE
+
+
 @pytest.mark.parametrize(
     "mechanisms",
     [("laplace", "laplace"), ("laplace", "gaussian"), ("gaussian", "gaussian"), ("laplace",) * 3],
