@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import expfam, gram, groups, partition, regression
+from benchmarks import expfam, gram, graphical, groups, partition, regression
 
 FOLDER = Path(".bench")
 KNOWN = {
@@ -14,6 +14,7 @@ KNOWN = {
     "partition": partition,
     "regression": regression,
     "expfam": expfam,
+    "graphical": graphical,
 }
 
 if __name__ == "__main__":

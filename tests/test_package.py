@@ -58,6 +58,13 @@ def test_the_owners_half_needs_nothing_of_the_analysts() -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+def test_the_analysts_half_needs_nothing_of_the_owners() -> None:
+    """Nor ArviZ, numpyro or mbi, until a method asks for them."""
+    code = "import noisewise; noisewise.infer.METHODS; noisewise.infer.infer"
+    ended = run_without((*OWNERS, "arviz", "numpyro", "mbi", "networkx"), code)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_the_blocker_blocks() -> None:
     ended = run_without(OWNERS, "import noisewise; noisewise.release.linear_regression")
     assert ended.returncode != 0
@@ -95,6 +102,15 @@ def test_opendp_is_called_in_one_file() -> None:
         if any(name.partition(".")[0] == "opendp" for name in imported(path))
     }
     assert callers == {"release/mechanisms.py"}
+
+
+def test_mbi_is_called_in_one_file() -> None:
+    callers = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if any(name.partition(".")[0] == "mbi" for name in imported(path))
+    }
+    assert callers == {"infer/graphical/junction.py"}
 
 
 # -- documentation ---------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_a_negative_number_is_no_option(noisewise: Run, people: Path, out: Path)
 
 
 def test_graphical_model(noisewise: Run, people: Path, out: Path) -> None:
-    words = ("--clique", "smoker, tract", "--clique", "visits", "--fill", "visits=1")
+    words = ("--clique", "smoker, tract", "--clique", "tract,visits", "--fill", "visits=1")
     levels = ("--levels", "smoker=yes,no", "--levels", "tract=1..2", "--levels", "visits=1,3")
     ended = noisewise(
         "release", "graphical-model", people, *words, *levels, "--epsilon", 1, "--out", out
@@ -138,6 +138,26 @@ def test_graphical_model(noisewise: Run, people: Path, out: Path) -> None:
     assert statistic.columns == ("smoker", "tract", "visits")
     assert statistic.names[0] == "smoker=yes,tract=1"
     assert release.fill == {"visits": 1}
+
+
+def test_graphical_model_by_person_with_an_other_level(
+    noisewise: Run, people: Path, out: Path
+) -> None:
+    words = ("--clique", "smoker", "--levels", "smoker=yes,rest", "--other", "smoker=rest")
+    ended = noisewise(
+        "release",
+        "graphical-model",
+        people,
+        *words,
+        "--unit",
+        "tract",
+        "--epsilon",
+        1,
+        "--out",
+        out,
+    )
+    release = loaded(ended, out)
+    assert release.block("person-tables").statistic.names == ("smoker=yes", "smoker=rest")
 
 
 def test_json_for_scripts(regression: Run, out: Path) -> None:

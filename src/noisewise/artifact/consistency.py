@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NEEDS = {
     "linear-regression": ("gram",),
     "exponential-family": ("power-sums", "tables"),
-    "graphical-model": ("tables",),
+    "graphical-model": ("tables", "person-tables"),
     "posterior-probability": ("probability-sums",),
     "posterior-quantile": ("quantile-sum",),
 }

@@ -18,6 +18,7 @@ from noisewise.artifact.statistics import (
     Clamped,
     Gram,
     Monomials,
+    PersonTables,
     PowerSums,
     Statistic,
     Tables,
@@ -223,6 +224,9 @@ def statistic(value: Any) -> Statistic:
         made = Clamped(tuple(f.items("columns")))
     elif kind == Tables.kind:
         made = _tables(f)
+    elif kind == PersonTables.kind:
+        plain = _tables(f)
+        made = PersonTables(plain.cliques, plain.levels, f.take("unit"), f.take("bits"))
     elif kind == ProbabilitySums.kind:
         made = _probabilities(f)
     elif kind == QuantileSum.kind:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from noisewise.artifact.release import Block, Release, Selection
-from noisewise.artifact.statistics import Statistic, Tables
+from noisewise.artifact.statistics import PersonTables, Statistic, Tables
 
 Json = dict[str, Any]
 
@@ -49,6 +49,7 @@ def statistic(value: Statistic) -> Json:
             "kind": value.kind,
             "cliques": [list(c) for c in value.cliques],
             "levels": {c: list(v) for c, v in value.levels.items()},
+            **({"unit": value.unit, "bits": value.bits} if isinstance(value, PersonTables) else {}),
         }
     return {"kind": value.kind, **_fields(value)}
 

@@ -274,6 +274,35 @@ class Tables:
         return (1.0,) * sum(self.sizes)
 
 
+PERSON_BITS = 20
+"""A person's weight in a table has 2**20 steps: 2**32 people fit into 64 bits."""
+
+
+@dataclass(frozen=True)
+class PersonTables(Tables):
+    """Contingency tables in which every *person* weighs one, however many records they have.
+
+    A person with K complete records (rows with the same value in column ``unit``) adds
+    ``floor(2**bits / K)`` steps per record to each table (thesis 3.3.4), so 2**bits at most.
+    """
+
+    kind: ClassVar[str] = "person-tables"
+    unit: str = ""
+    bits: int = PERSON_BITS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.text(self.unit, "person-tables: unit")
+        check.integer(self.bits, "person-tables: bits", 1, PERSON_BITS)
+        if self.unit in self.levels:
+            raise ReleaseError(f"person-tables: unit {self.unit!r} is also a column of a table")
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """What one step is worth, in people."""
+        return (2.0**-self.bits,) * sum(self.sizes)
+
+
 @dataclass(frozen=True)
 class Clamped:
     """How many records had to be clamped (or dropped) in each column: do the bounds bite?"""

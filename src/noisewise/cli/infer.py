@@ -59,6 +59,11 @@ def infer(
     not converged is kept all the same, with a warning on standard error.
     """
     given = [Release.load(path) for path in releases]
+    if given[0].family == "graphical-model":
+        raise ArgumentError(
+            "release: a graphical model is fitted from Python, with nw.infer(release).save(path), "
+            "and kept in a file of its own kind"
+        )
     # Before any sampling: what cannot be written would be lost.
     writable(out, _is_posterior, "posterior")
     from noisewise.infer import infer as run

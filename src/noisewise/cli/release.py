@@ -163,6 +163,20 @@ def graphical_model(
     groups: o.Groups = None,
     sizes: o.Sizes = None,
     fill: o.Fill = None,
+    other: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=LEVEL",
+            help="The level of the public list that counts what is not on it; repeat.",
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Whose record it is, where people have several: each person then weighs one.",
+        ),
+    ] = None,
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
     as_json: o.AsJson = False,
@@ -172,6 +186,7 @@ def graphical_model(
 
     writable(out)
     given, fills = o.assignments(levels, "--levels"), o.assignments(fill, "--fill")
+    others = o.assignments(other, "--other")
     listed = {c: o.public_list(v, f"--levels {c}") for c, v in given.items()}
     with reading("reading") as progress:
         made = release.graphical_model(
@@ -181,6 +196,8 @@ def graphical_model(
             epsilon=epsilon,
             **_terms(mechanism, delta, neighbours, groups, sizes, ledger, dataset),
             fill={c: o.level(v, listed.get(c), f"--fill {c}") for c, v in fills.items()},
+            other={c: o.level(v, listed.get(c), f"--other {c}") for c, v in others.items()},
+            unit=unit,
             progress=progress,
         )
     finish(made, out, as_json)

@@ -13,6 +13,7 @@ from typing import Any
 from noisewise.infer.api import METHODS, infer
 from noisewise.infer.expfam import FAMILIES, Conjugate, Family, register
 from noisewise.infer.file import load_posterior
+from noisewise.infer.graphical import GraphicalModel, GraphicalPosterior
 from noisewise.infer.posterior import Posterior
 from noisewise.infer.prediction import Prediction
 
@@ -21,6 +22,8 @@ __all__ = [
     "METHODS",
     "Conjugate",
     "Family",
+    "GraphicalModel",
+    "GraphicalPosterior",
     "Posterior",
     "Prediction",
     "infer",
@@ -32,7 +35,7 @@ __all__ = [
 class _Callable(ModuleType):
     """So that ``nw.infer`` is both the room and what one does there."""
 
-    def __call__(self, *args: Any, **words: Any) -> Posterior:
+    def __call__(self, *args: Any, **words: Any) -> Any:
         return infer(*args, **words)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer import combine, expfam
+from noisewise.infer import combine, expfam, graphical
 from noisewise.infer._bar import reporting
 from noisewise.infer.linear import (
     exact,
@@ -35,6 +35,7 @@ METHODS: dict[str, dict[str, Method]] = {
         "naive": naive.run,
     },
     "exponential-family": expfam.METHODS,
+    "graphical-model": graphical.METHODS,
 }
 
 
@@ -50,7 +51,8 @@ def infer(
     draws: int = 1000,
     progress: Report | bool | None = None,
     same_population: bool = False,
-) -> Posterior:
+    **options: Any,
+) -> Any:
     """The posterior given a release.
 
     Args:
@@ -62,7 +64,9 @@ def infer(
             theorem, moments of x inferred, from the prior, or released) and ``mcmc-individual``
             (every record a latent variable); or ``naive`` (ignores the noise; for comparison
             only). Exponential families: ``exact`` (``normal``: if n is public), ``gibbs`` (sums
-            normal by the central limit theorem) and ``naive``.
+            normal by the central limit theorem) and ``naive``. Graphical models: ``cgm`` (the
+            default; EM that accounts for the noise) and ``naive-mle`` (ignores it) give a
+            ``GraphicalModel``, ``bayes`` a ``GraphicalPosterior``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; either may be left out for a weak default. Exponential families: one
             ``Beta``, ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
@@ -75,6 +79,11 @@ def infer(
             called with steps done and steps in all.
         same_population: several releases are of the same records. To be said by the analyst, unless
             they name one dataset of one ledger.
+        options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
+            ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
+            or ``"normal"``), ``tied`` (True, or lists of cliques that share a
+            potential), ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an
+            exact junction tree may take).
     """
     releases = _listed(release)
     release = releases[0]
@@ -87,7 +96,7 @@ def infer(
         )
     methods = METHODS[release.family]
     if method is None:
-        method = expfam.best(release) if release.family == "exponential-family" else "exact"
+        method = _best(release)
     if method not in methods:
         raise ArgumentError(f"method: must be one of {', '.join(methods)}, not {method!r}")
     for name, value, least in (("chains", chains, 2), ("draws", draws, 100)):
@@ -95,12 +104,20 @@ def infer(
             raise ArgumentError(
                 f"{name}: must be a whole number of at least {least}, not {value!r}"
             )
-    if release.family == "exponential-family" and (x is not None or y is not None):
-        raise ArgumentError("x, y: go with linear regression; this release has one column")
     if len(releases) > 1 and method != "exact":
         raise ArgumentError(
-            f"method: {method!r} takes one release; several are combined by 'exact' only"
+            f"method: {method!r} takes one release; several are combined by 'exact' only, of "
+            "linear regression and exponential families"
         )
+    if release.family == "graphical-model":
+        if x is not None or y is not None or prior is not None:
+            raise ArgumentError("x, y, prior: do not go with a graphical model; see its options")
+        with reporting(progress, f"fitting ({method})") as report:
+            return graphical.run(release, method, options, seed, chains, draws, report)
+    if options:
+        raise ArgumentError(f"{min(options)}: is an option of graphical models only")
+    if release.family == "exponential-family" and (x is not None or y is not None):
+        raise ArgumentError("x, y: go with linear regression; this release has one column")
     given: Any
     if release.family == "exponential-family":
         given = expfam.together([expfam.problem(r, prior) for r in releases])
@@ -122,3 +139,9 @@ def _listed(release: Any) -> list[Release]:
             "release: must be a Release, or a list of them; read a file with nw.Release.load(path)"
         )
     return made
+
+
+def _best(release: Release) -> str:
+    if release.family == "graphical-model":
+        return "cgm"
+    return expfam.best(release) if release.family == "exponential-family" else "exact"

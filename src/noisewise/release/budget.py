@@ -17,6 +17,7 @@ WEIGHTS = {
     "monomials": 1.0,
     "power-sums": 1.0,
     "tables": 1.0,
+    "person-tables": 1.0,
     "clamped": 0.05,
     "bounds": 0.1,
 }

@@ -25,7 +25,10 @@ from noisewise.release.sensitivity import power_sums_lattice
 
 
 def part_of(
-    statistic: Statistic, bounds: Mapping[str, Bounds], fill: Mapping[str, float | Level]
+    statistic: Statistic,
+    bounds: Mapping[str, Bounds],
+    fill: Mapping[str, float | Level],
+    other: Mapping[str, Level] | None = None,
 ) -> Part:
     """The part of a plan whose sums make up this statistic."""
     known: Mapping[str, Any] = fill
@@ -44,12 +47,12 @@ def part_of(
         return ProductSums(outside, statistic.products)
     if isinstance(statistic, ProbabilitySums | QuantileSum):
         raise TypeError(f"{statistic.kind}: fitted in partitions, not summed over records")
-    return _cells(statistic, known)
+    return _cells(statistic, known, other or {})
 
 
-def _cells(statistic: Tables, fill: Mapping[str, Any]) -> CellCounts:
+def _cells(statistic: Tables, fill: Mapping[str, Any], other: Mapping[str, Level]) -> CellCounts:
     columns = statistic.columns
-    codes = tuple(Coded(c, statistic.levels[c], fill.get(c)) for c in columns)
+    codes = tuple(Coded(c, statistic.levels[c], fill.get(c), other.get(c)) for c in columns)
     cliques = tuple(tuple(columns.index(c) for c in clique) for clique in statistic.cliques)
     return CellCounts(codes, cliques)
 

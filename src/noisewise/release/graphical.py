@@ -6,12 +6,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from noisewise.artifact import ArgumentError, Mechanism, Neighbours, Release, ReleaseError, Tables
+from noisewise.artifact import (
+    ArgumentError,
+    Level,
+    Mechanism,
+    Neighbours,
+    PersonTables,
+    Release,
+    ReleaseError,
+    Tables,
+)
 from noisewise.release import arguments
 from noisewise.release.budget import terms
-from noisewise.release.plan import Progress
+from noisewise.release.plan import Person, Progress
 from noisewise.release.publish import Order, publish
-from noisewise.release.values import mapping, shown
+from noisewise.release.values import mapping, scalar, shown
 
 
 def graphical_model(
@@ -26,6 +35,8 @@ def graphical_model(
     groups: Mapping[str, Iterable[Any]] | None = None,
     sizes: str | None = None,
     fill: Mapping[str, Any] | None = None,
+    other: Mapping[str, Any] | None = None,
+    unit: str | None = None,
     ledger: str | Path | None = None,
     dataset: str | None = None,
     progress: Progress | None = None,
@@ -43,12 +54,20 @@ def graphical_model(
         groups: ``{"region": [public list]}`` for one set of tables per group.
         sizes: ``"public"`` where group sizes are public knowledge.
         fill: public levels for missing categories; required under replace-one.
+        other: ``{column: level}``: the level of the public list that counts what is not on it.
+        unit: the column that says whose record it is, such as ``"user"``, where people have several
+            records: each person then weighs one in every table, 1/K per record, and the guarantee
+            is for people. Left out, a record is a person.
         ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
         dataset: the ledger's account, where it has several.
         progress: called with rows done and rows in all.
     """
     tables = _tables(cliques, levels)
     keyed = arguments.groups(groups)
+    person = None
+    if unit is not None:
+        tables = _by_person(tables, unit, keyed is not None)
+        person = Person(tables.unit, 2**tables.bits)
     order = Order(
         family="graphical-model",
         model={},
@@ -65,6 +84,8 @@ def graphical_model(
         coded=tables.columns,
         groups=keyed,
         fill=arguments.level_fill(fill, tables.levels),
+        other=_other(other, tables),
+        person=person,
         ledger=ledger,
         dataset=dataset,
         progress=progress,
@@ -85,9 +106,66 @@ def _tables(cliques: object, levels: object) -> Tables:
     for column in listed:
         if column not in used:
             raise ArgumentError(f"levels: {shown(column)} is in no clique")
-    if not given or len({frozenset(clique) for clique in given}) != len(given):
-        raise ArgumentError("cliques: must be one or more distinct sets of columns")
+    if not given:
+        raise ArgumentError("cliques: must be one or more sets of columns")
+    _distinct(given)
+    _connected(given)
     try:
         return Tables(given, listed)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
+
+
+def _distinct(cliques: tuple[tuple[str, ...], ...]) -> None:
+    """A table released twice costs its share of the budget twice and says one thing."""
+    seen: dict[frozenset[str], int] = {}
+    for i, clique in enumerate(cliques):
+        first = seen.setdefault(frozenset(clique), i)
+        if first != i:
+            raise ArgumentError(
+                f"cliques: cliques[{i}] has the same columns as cliques[{first}], "
+                f"{', '.join(clique)}; every table takes its share of epsilon, so name it once"
+            )
+
+
+def _connected(cliques: tuple[tuple[str, ...], ...]) -> None:
+    """Parts that share no column are independent models."""
+    reached, grew = set(cliques[0]), True
+    while grew:
+        more = {c for clique in cliques if reached & set(clique) for c in clique}
+        grew = not more <= reached
+        reached |= more
+    for i, clique in enumerate(cliques):
+        if not reached & set(clique):
+            raise ArgumentError(
+                f"cliques: cliques[{i}], {', '.join(clique)}, is not connected with "
+                f"cliques[0] by any chain of shared columns: the model would say that they are "
+                "independent. Add a clique that joins them, or make a release for each part (with "
+                "epsilon shared in proportion to the number of tables the noise is the same)"
+            )
+
+
+def _by_person(tables: Tables, unit: object, grouped: bool) -> PersonTables:
+    if grouped:
+        raise ArgumentError("unit: goes without groups; a person may have records in several")
+    try:
+        return PersonTables(tables.cliques, tables.levels, arguments.name(unit, "unit"))
+    except ReleaseError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def _other(given: object, tables: Tables) -> dict[str, Level]:
+    """Public levels for what is not on the list: each must itself stand there."""
+    found: dict[str, Level] = {}
+    for column, value in mapping(given, "other", "{column: public level}").items():
+        if column not in tables.levels:
+            listed = ", ".join(tables.columns)
+            raise ArgumentError(f"other: {shown(column)} is not among {listed}")
+        plain = scalar(value)
+        if not isinstance(plain, str | int) or plain not in tables.levels[column]:
+            raise ArgumentError(
+                f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
+                "that counts the others must be public like the rest"
+            )
+        found[column] = plain
+    return found

@@ -50,11 +50,15 @@ class Outside:
 
 @dataclass(frozen=True)
 class Coded:
-    """A categorical column as the index of its level in a public list."""
+    """A categorical column as the index of its level in a public list.
+
+    ``fill`` stands in for what is missing, ``other`` for what is not on the list.
+    """
 
     column: str
     levels: tuple[Level, ...]
     fill: Level | None = None
+    other: Level | None = None
 
 
 Feature = Scaled | Outside

@@ -52,15 +52,25 @@ Part = ProductSums | CellCounts | Histogram
 
 
 @dataclass(frozen=True)
+class Person:
+    """Whose record it is: one of K records weighs ``floor(steps / K)``."""
+
+    column: str
+    steps: int
+
+
+@dataclass(frozen=True)
 class SumPlan:
     """Parts to be summed in one reading of the table, each also per group where one is named.
 
     A record counts only if it is complete: every column of the plan (the group's too) is present,
-    or has a public fill value.
+    or has a public fill value. With ``person`` its cells count as a share of its person, and sizes
+    are numbers of people.
     """
 
     parts: tuple[Part, ...]
     group: Coded | None = None
+    person: Person | None = None
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -90,7 +100,8 @@ class SumPlan:
     @property
     def columns(self) -> list[str]:
         """Every column the plan reads."""
-        return list(dict.fromkeys([*self.numeric, *(c.column for c in self.codes)]))
+        own = [] if self.person is None else [self.person.column]
+        return list(dict.fromkeys([*self.numeric, *(c.column for c in self.codes), *own]))
 
     @property
     def groups(self) -> int:

@@ -38,7 +38,16 @@ from noisewise.release.lattice import Coded, Outside
 from noisewise.release.ledger import open_ledger
 from noisewise.release.ledger.accounts import cost_of
 from noisewise.release.mechanisms import Calibrated, calibrate
-from noisewise.release.plan import Histogram, Part, ProductSums, Progress, Source, SumPlan, Sums
+from noisewise.release.plan import (
+    Histogram,
+    Part,
+    Person,
+    ProductSums,
+    Progress,
+    Source,
+    SumPlan,
+    Sums,
+)
 from noisewise.release.quantiles import candidate_lattice, choose
 from noisewise.release.sensitivity import sensitivity
 from noisewise.release.sources import open_source
@@ -62,6 +71,8 @@ class Order:
     coded: tuple[str, ...] = ()
     groups: Groups | None = None
     fill: Mapping[str, float | Level] = field(default_factory=dict)
+    other: Mapping[str, Level] = field(default_factory=dict)
+    person: Person | None = None
     split: Mapping[str, float] | None = None
     ledger: str | Path | None = None
     dataset: str | None = None
@@ -86,7 +97,8 @@ def publish(source: Any, order: Order) -> Release:
     till = Till(order)
     reader = open_source(source)
     group = () if order.groups is None else (order.groups.column,)
-    reader.check(tuple(order.bounds), (*order.coded, *group))
+    person = () if order.person is None else (order.person.column,)
+    reader.check(tuple(order.bounds), (*order.coded, *group, *person))
     if order.wishes:
         bounds, selections = _search(reader, order, costs["bounds"], till)
     else:
@@ -94,8 +106,8 @@ def publish(source: Any, order: Order) -> Release:
         selections = ()
     statistics = order.specify(bounds)
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
-    parts = tuple(part_of(s, bounds, order.fill) for s in statistics)
-    plan = SumPlan(parts, order.group_code)
+    parts = tuple(part_of(s, bounds, order.fill, order.other) for s in statistics)
+    plan = SumPlan(parts, order.group_code, order.person)
     sums = reader.sum(plan, order.progress)
     refuse(sums, order)
     receipt = till.pay()
@@ -200,7 +212,8 @@ def refuse(sums: Sums, order: Order) -> None:
     if sums.unlisted:
         raise DataError(
             f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
-            "cover every record (add an 'other' entry and recode the data)"
+            "cover every record (add an 'other' entry and recode the data"
+            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if order.coded else ")")
         )
     if order.terms.guarantee.neighbours == "add-remove":
         return

@@ -23,6 +23,7 @@ from noisewise.artifact import (
     Clamped,
     Gram,
     Monomials,
+    PersonTables,
     PowerSums,
     ProbabilitySums,
     QuantileSum,
@@ -170,7 +171,8 @@ def _into(value: int, low: int, high: int) -> int:
 def _tables(statistic: Tables, replace: bool) -> Sensitivity:
     """Section 7 (errata E3): per table one cell loses and one gains, or one alone changes."""
     cells = (2 if replace else 1) * len(statistic.cliques)
-    return Sensitivity(cells, cells)
+    unit = 2**statistic.bits if isinstance(statistic, PersonTables) else 1
+    return Sensitivity(cells * unit, cells * unit**2)
 
 
 def _partitions(statistic: ProbabilitySums | QuantileSum) -> Sensitivity:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.infer import _chains
+from noisewise.infer import _chains, _tuning
 from noisewise.infer.linear import collapsed, latent, slabs
 from noisewise.infer.linear.assemble import assembled
 from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
@@ -135,14 +135,14 @@ def sample(
     begin, run, finish = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
     starts, spread = _starts(rng, problem, shape, chains)
-    state = _chains.start(starts, spread)
+    state = _tuning.start(starts, spread)
     slower = min(rounds, 2)
-    warm = _chains.warmup_schedule(
+    warm = _tuning.warmup_schedule(
         rungs=2,
         rung=25 * slower,
         windows=tuple(slower * w for w in (40, 60, 100)),
     )
-    steps = _pieces(warm) + _pieces(_chains.sampling_schedule(draws * rounds))
+    steps = _pieces(warm) + _pieces(_tuning.sampling_schedule(draws * rounds))
     kept: list[jax.Array] = []
     divergences = jnp.zeros(len(problem.n), int)
     for number, schedule in enumerate(steps):
@@ -208,11 +208,11 @@ def _starts(
     return jnp.asarray(v.transpose(2, 1, 0)), jnp.asarray(spread)
 
 
-def _pieces(schedule: _chains.Schedule) -> list[_chains.Schedule]:
+def _pieces(schedule: _tuning.Schedule) -> list[_tuning.Schedule]:
     """Blocks of one length, so that one compilation serves all; lengths are multiples of it."""
     length = -(-len(schedule.heat) // BLOCK) * BLOCK
-    padded = _chains.Schedule(*(np.pad(a, (0, length - len(a)), mode="edge") for a in schedule))
-    return [_chains.Schedule(*(a[i : i + BLOCK] for a in padded)) for i in range(0, length, BLOCK)]
+    padded = _tuning.Schedule(*(np.pad(a, (0, length - len(a)), mode="edge") for a in schedule))
+    return [_tuning.Schedule(*(a[i : i + BLOCK] for a in padded)) for i in range(0, length, BLOCK)]
 
 
 _diagnose = jax.jit(diagnose)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.release.lattice import Coded
 from noisewise.release.plan import Progress, SumPlan, Sums
+from noisewise.release.sources.people import sum_people
 from noisewise.release.sums import Accumulator, Columns
 
 BATCH_ROWS = 2**17
@@ -103,7 +104,9 @@ class ArrowSource:
                     )
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
-        """One pass."""
+        """One pass; two where people have several records, whose number has to be known first."""
+        if plan.person is not None:
+            return sum_people(self._all, plan, _columns_and_people, progress)
         accumulator = Accumulator(plan)
         total = None if progress is None else self._rows()
         done = 0
@@ -148,6 +151,35 @@ def _check_there(column: str, types: Types, where: str) -> None:
 
 def _columns(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, int]]:
     """Columns as arrays, batch by batch."""
+    for numeric, codes, batch in _batches(batches, plan):
+        yield numeric, codes, batch.num_rows
+
+
+def _columns_and_people(
+    batches: Batches, plan: SumPlan
+) -> Iterator[tuple[Columns, pa.DictionaryArray, int]]:
+    """Level indices and whose record it is, batch by batch; the one may be missing."""
+    person = plan.person
+    if person is None:
+        raise TypeError("the plan names no person")
+    for _, codes, batch in _batches(batches, plan):
+        people = guarded(
+            partial(_people, batch.column(person.column)), partial(unfit, person.column, "an id")
+        )
+        yield codes, people, batch.num_rows
+
+
+def _people(column: pa.Array) -> pa.DictionaryArray:
+    """Ids by their distinct values. NaN is missing, and 1.0 is 1, as everywhere."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_floating(column.type):
+        column = pc.add(column.cast(pa.float64()), 0.0)
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+    return column.dictionary_encode()
+
+
+def _batches(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, pa.RecordBatch]]:
     reading = iter(batches.read(plan))
     while True:
         batch = guarded(lambda: next(reading, None), partial(batches.explain, plan))
@@ -162,7 +194,7 @@ def _columns(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns
             for c in plan.codes
         }
         if batch.num_rows:
-            yield numeric, codes, batch.num_rows
+            yield numeric, codes, batch
 
 
 def unfit(column: str, wanted: str) -> DataError:
@@ -229,6 +261,8 @@ def _codes(column: pa.Array, code: Coded) -> np.ndarray:
     absent = column.is_null().to_numpy(zero_copy_only=False)
     if absent.any():
         index[absent] = -1 if code.fill is None else code.levels.index(code.fill)
+    if code.other is not None:
+        index[index == -2] = code.levels.index(code.other)
     return index
 
 

@@ -118,7 +118,17 @@ def key_of(table: Any, code: Coded) -> Any:
         key = column
     else:
         key = (column.cast("int32") if kind.is_boolean() else column).cast("int64")
-    return key if code.fill is None else ibis.coalesce(key, level_of(code.fill, key))
+    key = key if code.fill is None else ibis.coalesce(key, level_of(code.fill, key))
+    if code.other is None:
+        return key
+    strange = key.notnull() & ~is_listed(key, code)
+    return ibis.ifelse(strange, level_of(code.other, key), key)
+
+
+def person_of(table: Any, column: str) -> Any:
+    """Whose record it is; missing is NULL."""
+    kind = table[column].type()
+    return _real(table[column]) if kind.is_floating() else table[column]
 
 
 def level_of(level: Level, key: Any) -> Any:

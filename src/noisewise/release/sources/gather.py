@@ -56,6 +56,10 @@ class Gathered:
                 if (name := sum_name(p, i)) in names:
                     np.add.at(self._parts[p][i], group[kept], _integers(totals, name)[kept])
 
+    def count_people(self, counted: pa.Table) -> None:
+        """Sizes are numbers of people, where records are weighed by them."""
+        self._sizes = _integers(counted, "n")
+
     def add_unlisted(self, summary: pa.Table) -> None:
         """Records of groups that are not on the list: known of, but not summed."""
         self._note(summary)

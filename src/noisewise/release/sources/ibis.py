@@ -67,7 +67,8 @@ class IbisSource:
         """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
         from noisewise.release.sources.pushdown import prepare
 
-        self.check(tuple(plan.numeric), tuple(code.column for code in plan.codes))
+        person = () if plan.person is None else (plan.person.column,)
+        self.check(tuple(plan.numeric), (*(code.column for code in plan.codes), *person))
         for code in plan.codes:
             _check_list(self._table[code.column].type(), code)
         prepared = self._ask("translating the plan", lambda: prepare(self._table, plan))
@@ -76,6 +77,8 @@ class IbisSource:
         if gathered.rows > MAX_ROWS:
             raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
         self._add_counts(prepared, gathered)
+        if plan.person is not None:
+            gathered.count_people(self._fetch("counting people", prepared.people))
         if progress is not None:
             progress(gathered.rows, gathered.rows)
         return gathered.sums()

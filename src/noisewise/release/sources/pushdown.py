@@ -18,6 +18,7 @@ from noisewise.release.sources.expressions import (
     key_of,
     level_of,
     number,
+    person_of,
     public_list,
     value,
 )
@@ -69,7 +70,23 @@ class Prepared:
 
     def cells(self, part: CellCounts, clique: tuple[int, ...]) -> Any:
         """One contingency table: columns c0, c1, … (and ``group``), and the count n."""
-        return self._counts([self.keys[part.codes[i].column] for i in clique])
+        columns = [self.keys[part.codes[i].column] for i in clique]
+        return self._counts(columns) if self.plan.person is None else self._weights(columns)
+
+    def people(self) -> Any:
+        """Number of people with a complete record, as column n."""
+        t = self.records.filter(self.records["complete"])
+        return t.aggregate(n=t["person"].nunique())
+
+    def _weights(self, columns: list[str]) -> Any:
+        """As ``_counts``, each record with its share of its person."""
+        steps = 0 if self.plan.person is None else self.plan.person.steps
+        t = self.records.filter(self.records["complete"])
+        by = {f"c{i}": t[name] for i, name in enumerate(columns)}
+        t = t.select(**by, k=t.count().over(ibis.window(group_by=t["person"])))
+        share = (ibis.literal(steps, "int64") // t["k"]).cast("int64")
+        t = t.select(*by, share=share)
+        return t.group_by(list(by)).aggregate(n=t["share"].sum())
 
     def histogram(self, part: Histogram) -> Any:
         """Lattice values as column c0 (and ``group``), and the count n."""
@@ -127,6 +144,7 @@ def prepare(table: Any, plan: SumPlan) -> Prepared:
     t = table.select(
         **{numbers[c]: number(table, c, fill) for c, fill in plan.numeric.items()},
         **{keys[code.column]: key_of(table, code) for code in plan.codes},
+        **({} if plan.person is None else {"person": person_of(table, plan.person.column)}),
     )
     usable = {
         f"l{key}": t[key].notnull() if code == plan.group else is_listed(t[key], code)
@@ -135,7 +153,8 @@ def prepare(table: Any, plan: SumPlan) -> Prepared:
     t = t.mutate(**usable)
     values = {feature: f"u{j}" for j, feature in enumerate(dict.fromkeys(plan.features))}
     records = t.mutate(
-        complete=_complete(t, numbers, keys),
+        complete=_complete(t, numbers, keys, plan),
+        **({} if plan.person is None else {"mperson": bit(t["person"].isnull())}),
         **{f"m{x}": bit(t[x].isnull()) for x in (*numbers.values(), *keys.values())},
         **{f"f{key}": bit(t[key].notnull() & ~t[f"l{key}"]) for key in keys.values()},
         **{u: value(t[numbers[f.column]], f) for f, u in values.items()},
@@ -146,7 +165,8 @@ def prepare(table: Any, plan: SumPlan) -> Prepared:
         _once(records),
         values,
         keys,
-        {f"m{name}": column for column, name in (*numbers.items(), *keys.items())},
+        {f"m{name}": column for column, name in (*numbers.items(), *keys.items())}
+        | ({} if plan.person is None else {"mperson": plan.person.column}),
         {f"f{key}": column for column, key in keys.items()},
     )
 
@@ -164,8 +184,9 @@ def _once(records: Any) -> Any:
     return records.limit(2**62) if records.get_backend().name == "postgres" else records
 
 
-def _complete(t: Any, numbers: dict[str, str], keys: dict[str, str]) -> Any:
+def _complete(t: Any, numbers: dict[str, str], keys: dict[str, str], plan: SumPlan) -> Any:
     present = [t[x].notnull() for x in numbers.values()] + [t[f"l{key}"] for key in keys.values()]
+    present += [] if plan.person is None else [t["person"].notnull()]
     return functools.reduce(operator.and_, present)
 
 

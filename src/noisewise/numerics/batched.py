@@ -1,0 +1,36 @@
+"""Small matrices per group, groups last: the layout of the samplers' metrics."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+SMALL = 9
+"""Up to this many coordinates, products are written out: one fused loop."""
+
+
+def times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
+    """Matrix (d, e, group) times vectors (e, chain, group)."""
+    if len(vector) <= SMALL:
+        return sum((matrix[:, e, None] * vector[e] for e in range(len(vector))), jnp.zeros(()))
+    if vector.shape[2] == 1:
+        return (matrix[..., 0] @ vector[..., 0])[..., None]
+    return jnp.einsum("deg,ecg->dcg", matrix, vector)
+
+
+def transposed_times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
+    """The transposed matrix times vectors."""
+    if len(vector) <= SMALL:
+        return sum((matrix[e, :, None] * vector[e] for e in range(len(vector))), jnp.zeros(()))
+    if vector.shape[2] == 1:
+        return (matrix[..., 0].T @ vector[..., 0])[..., None]
+    return jnp.einsum("edg,ecg->dcg", matrix, vector)
+
+
+def factors(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Cholesky factor and its inverse, of (d, d, group) matrices."""
+    leading = jnp.moveaxis(matrix, -1, 0)
+    factor = jnp.linalg.cholesky(leading)
+    eye = jnp.broadcast_to(jnp.eye(leading.shape[-1]), leading.shape)
+    inverse = jax.scipy.linalg.solve_triangular(factor, eye, lower=True)
+    return jnp.moveaxis(factor, 0, -1), jnp.moveaxis(inverse, 0, -1)
