@@ -113,12 +113,12 @@ def test_without_scikit_learn() -> None:
     """An analyst without it loses the adapter, and is told how to get it."""
     code = (
         "import sys; sys.modules['sklearn'] = None\n"
-        "import noisewise; print(noisewise.infer.Posterior.__name__)\n"
+        "import noisewise; print(noisewise.Release.__name__)\n"
         "noisewise.sklearn"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.stderr.strip().endswith("pip install 'noisewise[sklearn]'")
-    assert ended.stdout == "Posterior\n"
+    assert ended.stdout == "Release\n"
 
 
 class Tabled(NoisyLinearRegression):
