@@ -34,7 +34,7 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(datasets.social_mobility(tracts=5), "people.parquet")
     lines = "".join(blocks("console")).replace("\\\n", " ").splitlines()
     commands = [shlex.split(line) for line in lines if line.startswith("noisewise ")]
-    assert len(commands) == 4
+    assert len(commands) == 6
     for command in commands:
         result = CliRunner().invoke(app, command[1:], catch_exceptions=False)
         assert result.exit_code == 0, result.output

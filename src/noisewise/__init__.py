@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from noisewise.artifact.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from noisewise import datasets, infer, plots, priors, release
+    from noisewise import datasets, infer, plots, priors, release, sklearn
     from noisewise.artifact import (
         ArgumentError,
         Bounds,
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
         SearchError,
         SourceError,
     )
+    from noisewise.infer import load_posterior
 
 
-_ROOMS = ("release", "infer", "priors", "plots", "datasets")
+_ROOMS = ("release", "infer", "priors", "plots", "datasets", "sklearn")
 _ARTIFACT = (
     "ArgumentError",
     "Bounds",
@@ -39,6 +40,7 @@ _ARTIFACT = (
     "SearchError",
     "SourceError",
 )
+_ANALYSTS = ("load_posterior",)
 
 
 def __getattr__(name: str) -> Any:
@@ -46,11 +48,13 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"noisewise.{name}")
     if name in _ARTIFACT:
         return getattr(importlib.import_module("noisewise.artifact"), name)
+    if name in _ANALYSTS:
+        return getattr(importlib.import_module("noisewise.infer"), name)
     raise AttributeError(f"module 'noisewise' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_ROOMS, *_ARTIFACT, "__version__"])
+    return sorted([*_ROOMS, *_ARTIFACT, *_ANALYSTS, "__version__"])
 
 
 __all__ = [
@@ -66,7 +70,9 @@ __all__ = [
     "__version__",
     "datasets",
     "infer",
+    "load_posterior",
     "plots",
     "priors",
     "release",
+    "sklearn",
 ]

@@ -6,6 +6,7 @@ Nothing here imports the code it judges. Statistics are the sums of a table w = 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -202,6 +203,10 @@ def brute_statistics(rng: np.random.Generator, n: int, p: Priors, size: int) -> 
     return np.stack([(x * x).sum(1), (x * y).sum(1), (y * y).sum(1), x.sum(1), y.sum(1)], axis=1)
 
 
+Noisy = tuple[np.ndarray, float, str]
+"""Noisy sums, the scale of their noise, and its law."""
+
+
 # -- importance sampling -----------------------------------------------------------------------
 
 
@@ -231,22 +236,25 @@ def log_normal(z: np.ndarray, s: np.ndarray, scale: float) -> np.ndarray:
 
 def importance(
     z: np.ndarray, n: int, scale: float, p: Priors, *, draws: int = 1_000_000, seed: int = 0,
-    chunk: int = 250_000, mechanism: str = "laplace",
+    chunk: int = 250_000, mechanism: str = "laplace", others: Sequence[Noisy] = (),
 ) -> Estimate:  # fmt: skip
     """The posterior of one covariate's regression by brute force, n known.
+
+    ``others``: more noisy copies of s, whose likelihoods only multiply the weights.
 
     Half of the proposals are exact draws of s from the prior, half are z plus fresh noise; each is
     weighted by p(s) L(s) / (½ p(s) + ½ L(s)), which is bounded, so no single draw can dominate
     unseen. (θ, σ²) given s enter by their exact moments.
     """
     rng = np.random.default_rng(seed)
-    parts = [_proposals(rng, z, n, scale, p, chunk, mechanism) for _ in range(0, draws, chunk)]
+    given = rng, z, n, scale, p, chunk, mechanism, others
+    parts = [_proposals(*given) for _ in range(0, draws, chunk)]
     return _weighted(*(np.concatenate(a) for a in zip(*parts, strict=True)))
 
 
 def _proposals(
     rng: np.random.Generator, z: np.ndarray, n: int, scale: float, p: Priors, size: int,
-    mechanism: str,
+    mechanism: str, others: Sequence[Noisy] = (),
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Log weights, and the moments of the parameters."""
     laplace = mechanism == "laplace"
@@ -255,6 +263,8 @@ def _proposals(
     s = np.concatenate([from_prior, z + draw(0, scale, (size // 2, len(z)))])
     prior, likelihood = log_density(s, n, p), log_noise(z, s, scale)
     weight = prior + likelihood - np.logaddexp(prior, likelihood)
+    for also, its_scale, law in others:
+        weight = weight + (log_laplace if law == "laplace" else log_normal)(also, s, its_scale)
     keep = weight > weight.max() - 30  # the others' sum would not show in any digit reported
     first, second = moments_given_statistic(s[keep], n, p)
     return weight[keep], first, second

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from noisewise import __version__
 from noisewise.artifact import NoisewiseError
-from noisewise.cli import demo, inspect, ledger, release
+from noisewise.cli import demo, infer, inspect, ledger, predict, release
 
 app = typer.Typer(
     name="noisewise",
@@ -21,6 +21,8 @@ app = typer.Typer(
 app.add_typer(release.app, name="release")
 app.add_typer(ledger.app, name="ledger")
 app.command("inspect")(inspect.inspect)
+app.command("infer")(infer.infer)
+app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -11,16 +12,20 @@ from noisewise.artifact import ArgumentError, Release, ReleaseError
 from noisewise.cli import options as o
 
 
-def writable(out: Path) -> None:
-    """Checked before any budget is spent: a release that cannot be written would be lost."""
+def writable(out: Path, ours: Callable[[Path], bool] | None = None, what: str = "release") -> None:
+    """Checked before budget or time is spent: a result that cannot be written would be lost.
+
+    A file that is there already is replaced only if it is ``ours``, a release unless told.
+    """
+    ours = ours or _is_release
     if not out.parent.is_dir():
         raise ArgumentError(f"--out: there is no folder {str(out.parent)!r}")
     # A device or a pipe would be replaced by an ordinary file.
     if (out.exists() and not out.is_file()) or not os.access(out.parent, os.W_OK):
         raise ArgumentError(f"--out: {str(out)!r} cannot be written")
-    if out.exists() and not _is_release(out):
+    if out.exists() and not ours(out):
         raise ArgumentError(
-            f"--out: {str(out)!r} exists and is not a release; it will not be overwritten"
+            f"--out: {str(out)!r} exists and is not a {what}; it will not be overwritten"
         )
 
 

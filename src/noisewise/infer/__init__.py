@@ -12,6 +12,7 @@ from typing import Any
 
 from noisewise.infer.api import METHODS, infer
 from noisewise.infer.expfam import FAMILIES, Conjugate, Family, register
+from noisewise.infer.file import load_posterior
 from noisewise.infer.graphical import GraphicalModel, GraphicalPosterior
 from noisewise.infer.posterior import Posterior
 from noisewise.infer.prediction import Prediction
@@ -26,6 +27,7 @@ __all__ = [
     "Posterior",
     "Prediction",
     "infer",
+    "load_posterior",
     "register",
 ]
 

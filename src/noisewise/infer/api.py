@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer import expfam, graphical
+from noisewise.infer import combine, expfam, graphical
 from noisewise.infer._bar import reporting
 from noisewise.infer.linear import (
     exact,
@@ -15,6 +16,7 @@ from noisewise.infer.linear import (
     gibbs_update,
     individual,
     naive,
+    several,
 )
 from noisewise.infer.linear.problem import problem
 from noisewise.infer.posterior import Posterior
@@ -38,7 +40,7 @@ METHODS: dict[str, dict[str, Method]] = {
 
 
 def infer(
-    release: Release,
+    release: Release | Iterable[Release],
     method: str | None = None,
     *,
     prior: Any = None,
@@ -48,12 +50,14 @@ def infer(
     chains: int = 4,
     draws: int = 1000,
     progress: Report | bool | None = None,
+    same_population: bool = False,
     **options: Any,
 ) -> Any:
     """The posterior given a release.
 
     Args:
-        release: what the owner published.
+        release: what the owner published; or several releases of the same records (of the same
+            columns and bounds, with other ε or mechanisms), whose likelihoods multiply.
         method: left out, ``exact`` where there is one, else ``gibbs``. Linear regression: ``exact``
             (models data and noise exactly, at a cost that does not grow with n); the paper's
             ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by the central limit
@@ -73,14 +77,18 @@ def infer(
         draws: draws kept per chain.
         progress: a bar on a terminal unless False; True shows one anywhere; or a function to be
             called with steps done and steps in all.
+        same_population: several releases are of the same records. To be said by the analyst, unless
+            they name one dataset of one ledger.
         options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
             ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
             or ``"normal"``), ``tied`` (True, or lists of cliques that share a
             potential), ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an
             exact junction tree may take).
     """
-    if not isinstance(release, Release):
-        raise ArgumentError("release: must be a Release; read a file with nw.Release.load(path)")
+    releases = _listed(release)
+    release = releases[0]
+    if len(releases) > 1:
+        combine.check(releases, same_population=same_population)
     if release.family not in METHODS:
         raise ArgumentError(
             f"release: there is no inference for family {release.family!r} yet; "
@@ -96,6 +104,11 @@ def infer(
             raise ArgumentError(
                 f"{name}: must be a whole number of at least {least}, not {value!r}"
             )
+    if len(releases) > 1 and method != "exact":
+        raise ArgumentError(
+            f"method: {method!r} takes one release; several are combined by 'exact' only, of "
+            "linear regression and exponential families"
+        )
     if release.family == "graphical-model":
         if x is not None or y is not None or prior is not None:
             raise ArgumentError("x, y, prior: do not go with a graphical model; see its options")
@@ -103,14 +116,29 @@ def infer(
             return graphical.run(release, method, options, seed, chains, draws, report)
     if options:
         raise ArgumentError(f"{min(options)}: is an option of graphical models only")
+    if release.family == "exponential-family" and (x is not None or y is not None):
+        raise ArgumentError("x, y: go with linear regression; this release has one column")
+    given: Any
     if release.family == "exponential-family":
-        if x is not None or y is not None:
-            raise ArgumentError("x, y: go with linear regression; this release has one column")
-        given: Any = expfam.problem(release, prior)
+        given = expfam.together([expfam.problem(r, prior) for r in releases])
+    elif len(releases) > 1:
+        given = several.together([problem(r, prior, x, y) for r in releases])
     else:
         given = problem(release, prior, x, y)
     with reporting(progress, f"sampling ({method})") as report:
-        return methods[method](given, seed, chains, draws, report)
+        post = methods[method](given, seed, chains, draws, report)
+    return replace(post, guarantees=tuple(r.guarantee.statement() for r in releases))
+
+
+def _listed(release: Any) -> list[Release]:
+    """One or several."""
+    given = [release] if isinstance(release, Release) else release
+    made = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    if not made or not all(isinstance(r, Release) for r in made):
+        raise ArgumentError(
+            "release: must be a Release, or a list of them; read a file with nw.Release.load(path)"
+        )
+    return made
 
 
 def _best(release: Release) -> str:

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 
-def inference_data(draws: Mapping[str, np.ndarray], keys: tuple[str | int, ...] | None) -> Any:
-    """Dims (chain, draw), and group last where there are groups."""
+def inference_data(
+    draws: Mapping[str, np.ndarray], keys: tuple[str | int, ...] | None, of: str = "posterior"
+) -> Any:
+    """Dims (chain, draw), and group last where there are groups; ``of``: posterior or prior."""
     with warnings.catch_warnings():
         # ArviZ announces its next major version at every import; pyproject.toml stays below it.
         warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
         import arviz
     if keys is None:
-        return arviz.from_dict(posterior=dict(draws))
+        alone: Any = {of: dict(draws)}
+        return arviz.from_dict(**alone)
     moved = {name: np.moveaxis(v, 0, -1) for name, v in draws.items()}
-    return arviz.from_dict(
-        posterior=moved, coords={"group": list(keys)}, dims={name: ["group"] for name in moved}
-    )
+    grouped: Any = {of: moved, "dims": {name: ["group"] for name in moved}}
+    return arviz.from_dict(**grouped, coords={"group": list(keys)})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +30,7 @@ class Posterior:
     infers, where it fits memory: for ``exact`` regression the sums behind the noise ``s`` (in the
     box), and the mean ``mu_x`` and covariance ``tau2`` of the covariates (user's units), arrays
     (…, chain, draw, …). ``details`` tells tries, divergences, projections and seconds.
+    ``guarantees`` says in words what each release promised the people behind it.
     """
 
     draws: Mapping[str, np.ndarray]
@@ -42,6 +45,7 @@ class Posterior:
     latent: Mapping[str, np.ndarray] = field(default_factory=dict)
     family: Any = None
     prior_draws: Callable[[int], Mapping[str, np.ndarray]] | None = None
+    guarantees: tuple[str, ...] = ()
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:
@@ -125,6 +129,15 @@ class Posterior:
         from noisewise.infer.arviz import inference_data
 
         return inference_data(self.draws, self.keys)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a netCDF file that ArviZ and others read; it appears whole or not at all.
+
+        ``nw.load_posterior(path)`` gives the posterior back, without ``latent``.
+        """
+        from noisewise.infer import file
+
+        return file.save(self, Path(path))
 
     def __repr__(self) -> str:
         if self.family is not None:

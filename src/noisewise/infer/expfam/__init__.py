@@ -10,6 +10,7 @@ from noisewise.infer.expfam import exact, gibbs, naive
 from noisewise.infer.expfam.families import FAMILIES, register
 from noisewise.infer.expfam.family import Conjugate, Family
 from noisewise.infer.expfam.problem import problem
+from noisewise.infer.expfam.several import together
 
 METHODS: dict[str, Callable[..., Any]] = {
     "exact": exact.run,
@@ -31,4 +32,4 @@ def best(release: Release) -> str:
     return "exact" if exact.serves(distribution) else "gibbs"
 
 
-__all__ = ["FAMILIES", "METHODS", "Conjugate", "Family", "best", "problem", "register"]
+__all__ = ["FAMILIES", "METHODS", "Conjugate", "Family", "best", "problem", "register", "together"]

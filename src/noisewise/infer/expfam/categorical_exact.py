@@ -13,6 +13,7 @@ Dirichlet(α + s).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,7 @@ from noisewise.artifact import ArgumentError
 from noisewise.infer.expfam.assemble import posterior
 from noisewise.infer.expfam.family import Conjugate, draw
 from noisewise.infer.expfam.problem import Problem
+from noisewise.infer.observation import Observation
 from noisewise.infer.posterior import Posterior
 
 Report = Callable[[int, int], None]
@@ -45,9 +47,11 @@ def run(
     for group in range(groups):
         rng = np.random.default_rng([seed, group])
         size = None if problem.counted is not None else int(problem.n[group])
+        others = tuple(replace(o, z=o.z[group]) for o in problem.others)
         counts[group] = draw_counts(
-            rng, problem.z[group], prior, size, problem.scale, problem.mechanism, chains * draws
-        )
+            rng, problem.z[group], prior, size, problem.scale, problem.mechanism, chains * draws,
+            others,
+        )  # fmt: skip
         if progress is not None:
             progress(group + 1, groups)
     given = Conjugate(jnp.asarray(counts) + prior, jnp.zeros((1,)))
@@ -59,16 +63,16 @@ def run(
 
 def draw_counts(
     rng: np.random.Generator, z: np.ndarray, alpha: np.ndarray, n: int | None, scale: float,
-    mechanism: str, size: int,
+    mechanism: str, size: int, others: tuple[Observation, ...] = (),
 ) -> np.ndarray:  # fmt: skip
-    """Counts (draw, category) given noisy ones."""
+    """Counts (draw, category) given noisy ones, perhaps noisy several times over."""
     most = n if n is not None else int(np.ceil(max(z.sum(), 0) + 45 * scale * np.sqrt(len(z)) + 1))
     if most > MOST:
         raise ArgumentError(
             f"method: exact adds up counts one by one, for up to {MOST} records, not {most}; "
             "use method='gibbs', whose normal approximation is good there"
         )
-    weights = _weights(z, alpha, most, scale, mechanism)
+    weights = _weights((Observation(z, scale, mechanism), *others), alpha, most)
     sums = [weights[0]]
     for weight in weights[1:]:
         both = _convolved(sums[-1], weight)[: most + 1]
@@ -82,13 +86,12 @@ def draw_counts(
     return counts
 
 
-def _weights(
-    z: np.ndarray, alpha: np.ndarray, most: int, scale: float, mechanism: str
-) -> np.ndarray:
+def _weights(observed: tuple[Observation, ...], alpha: np.ndarray, most: int) -> np.ndarray:
     s = np.arange(most + 1)
-    d = (s - z[:, None]) / scale
     log = gammaln(s + alpha[:, None]) - gammaln(s + 1)
-    log = log - (np.abs(d) if mechanism == "laplace" else d**2 / 2)
+    for one in observed:
+        d = (s - one.z[:, None]) / one.noise_scale
+        log = log - (np.abs(d) if one.mechanism == "laplace" else d**2 / 2)
     return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
 

@@ -209,11 +209,14 @@ def _series(problem: Problem, reach: float, frequency: float) -> Series:
     Gaussian: beyond, they are less than e^-36; but not those of the kernel on whole numbers, which
     may have a kink half a period away.
     """
+    whole = problem.family.whole and not problem.between
     if problem.mechanism == "laplace":
         frequency = min(frequency, 1000 / problem.scale)
-    elif not problem.family.whole:
-        frequency = min(frequency, 8.5 / problem.scale)
-    noise = series(reach, problem.scale, problem.mechanism, problem.family.whole, frequency)
+    elif not whole:
+        # Whole sums seen from between them: φⁿ comes back at 2π, so quiet noise needs all its own.
+        comes_back = problem.between and 8.5 / problem.scale > np.pi
+        frequency = 8.5 / problem.scale if comes_back else min(frequency, 8.5 / problem.scale)
+    noise = series(reach, problem.scale, problem.mechanism, whole, frequency)
     return Series(*(a[:MODES] for a in noise))
 
 

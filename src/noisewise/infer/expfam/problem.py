@@ -24,6 +24,7 @@ from noisewise.artifact import (
 from noisewise.infer.expfam.families import Bernoulli, Binomial, Categorical, find
 from noisewise.infer.expfam.family import Conjugate, Family, draw
 from noisewise.infer.expfam.observed import Interval, interval
+from noisewise.infer.observation import Observation
 
 LEAST_MASS = 1e-9
 """Less prior probability than this inside the interval is none."""
@@ -35,7 +36,8 @@ class Problem:
 
     ``z`` and ``scale`` are in the family's own units of the statistic. Where n is secret, ``n`` is
     the noisy count raised to at least one, and ``counted`` the count as it was released, with noise
-    of scale ``count_scale``.
+    of scale ``count_scale``. Of releases combined (``several.py``), ``others`` are the rest,
+    and z may lie ``between`` whole numbers though the sums are whole.
     """
 
     family: Family
@@ -49,6 +51,8 @@ class Problem:
     keys: tuple[Level, ...] | None
     counted: np.ndarray | None = None
     count_scale: float = 0.0
+    others: tuple[Observation, ...] = ()
+    between: bool = False
 
     @property
     def conjugate(self) -> Conjugate:

@@ -23,6 +23,7 @@ from noisewise.infer.linear.assemble import assembled
 from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
 from noisewise.infer.linear.problem import Problem
 from noisewise.infer.linear.starts import Statistics, prior_statistics, towards
+from noisewise.infer.observation import averaged
 from noisewise.infer.posterior import ESS, RHAT, Posterior
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.triangular import (
@@ -32,6 +33,7 @@ from noisewise.numerics.triangular import (
     each,
     entries,
     is_entries,
+    joined,
     scaled,
 )
 
@@ -45,12 +47,16 @@ Report = Callable[[int, int], None]
 
 
 class Group(NamedTuple):
-    """Data as the density sees them: trailing axes (chain, group), or none where looped."""
+    """Data as the density sees them: trailing axes (chain, group), or none where looped.
+
+    ``others``: sums and noise scales of further releases of the same records.
+    """
 
     z: jax.Array
     n: jax.Array
     noise: jax.Array
     prior: collapsed.Prior
+    others: tuple[tuple[jax.Array, jax.Array], ...] = ()
 
 
 class Sampled(NamedTuple):
@@ -67,33 +73,44 @@ class Sampled(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def target(shape: Shape, mechanism: str) -> _chains.Target:
-    """Cached, because a compiled block is tied to the functions it was traced with."""
+def target(shape: Shape, *mechanisms: str) -> _chains.Target:
+    """Cached, because a compiled block is tied to the functions it was traced with.
+
+    One mechanism for each release of the records: usually there is one.
+    """
     q = shape.q
-    components = q * (q + 3) // 2 + shape.noisy_n
+    components = (q * (q + 3) // 2 + shape.noisy_n) * len(mechanisms)
     knee = min(0.5, (1.5 / components) ** (1 / 3))
 
-    def parts(v: Matrix, g: Group, heat: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def parts(v: Matrix, g: Group, heat: jax.Array) -> tuple[jax.Array, list[Matrix]]:
         prior = g.prior.entries() if is_entries(v) else g.prior
         at = point(v, shape, g.n)
         base = collapsed.log_prior_predictive(at, prior, noisy_n=shape.noisy_n)
         sums = released(at, noisy_n=shape.noisy_n)
-        wanted = entries(g.z, 1) if is_entries(v) else g.z
-        return base, scaled(1 / (g.noise * heat), sums - wanted)
+
+        def apart(z: jax.Array, noise: jax.Array) -> Matrix:
+            wanted = entries(z, 1) if is_entries(v) else z
+            return scaled(1 / (noise * heat), sums - wanted)
+
+        return base, [apart(g.z, g.noise), *(apart(z, noise) for z, noise in g.others)]
 
     def density(v: Matrix, g: Group, heat: jax.Array) -> tuple[jax.Array, jax.Array]:
-        base, r = parts(v, g, heat)
-        if mechanism == "gaussian":
-            whole = base - 0.5 * dot(r, r)
-            return whole, whole
+        base, residuals = parts(v, g, heat)
+        kinds = list(zip(residuals, mechanisms, strict=True))
+        for r in (r for r, mechanism in kinds if mechanism == "gaussian"):
+            base = base - 0.5 * dot(r, r)
 
         def huber(e: jax.Array) -> jax.Array:
             return jnp.where(jnp.abs(e) < knee, e**2 / (2 * knee) + knee / 2, jnp.abs(e))
 
-        return base - each(huber, r).sum(), base - each(jnp.abs, r).sum()
+        smooth = true = base
+        for r in (r for r, mechanism in kinds if mechanism != "gaussian"):
+            smooth, true = smooth - each(huber, r).sum(), true - each(jnp.abs, r).sum()
+        return smooth, true
 
     def residual(v: Matrix, g: Group, heat: jax.Array) -> Matrix:
-        return scaled(np.sqrt(0.6), parts(v, g, heat)[1])
+        first, *others = parts(v, g, heat)[1]
+        return scaled(np.sqrt(0.6), joined(first, *others) if others else first)
 
     signs = tuple(map(tuple, reflections(shape).tolist()))
     return _chains.Target(density, residual, signs, looped=q > UNROLLED)
@@ -113,7 +130,8 @@ def sample(
     did not converge in the first. ``tick`` is told the share of the work that each step was.
     """
     shape = _shape(problem)
-    aim, data = target(shape, problem.mechanism), _data(problem, looped=shape.q > UNROLLED)
+    mechanisms = problem.mechanism, *(o.mechanism for o in problem.others)
+    aim, data = target(shape, *mechanisms), _data(problem, looped=shape.q > UNROLLED)
     begin, run, finish = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
     starts, spread = _starts(rng, problem, shape, chains)
@@ -158,9 +176,13 @@ def _shape(problem: Problem) -> Shape:
 def _data(problem: Problem, *, looped: bool) -> Group:
     prior = problem.box_prior
     noise = jnp.asarray(problem.noise_scale)
-    if looped:
-        return Group(jnp.asarray(problem.z[0]), jnp.asarray(problem.n[0]), noise, prior)
-    return Group(jnp.asarray(problem.z.T[:, None]), jnp.asarray(problem.n[None]), noise, prior)
+
+    def sums(z: np.ndarray) -> jax.Array:
+        return jnp.asarray(z[0] if looped else z.T[:, None])
+
+    n = jnp.asarray(problem.n[0] if looped else problem.n[None])
+    others = tuple((sums(o.z), jnp.asarray(o.noise_scale)) for o in problem.others)
+    return Group(sums(problem.z), n, noise, prior, others)
 
 
 def _starts(
@@ -168,8 +190,11 @@ def _starts(
 ) -> tuple[jax.Array, jax.Array]:
     """Positions (coordinate, chain, group) and spreads (coordinate, group) from prior draws."""
     groups = len(problem.n)
+    seen = problem.observation
+    if problem.others:
+        seen = averaged([seen, *problem.others])
     number = max(chains, min(PRIOR_DRAWS, PRIOR_TOTAL // groups))
-    n_noise = problem.noise_scale if problem.noisy_n else None
+    n_noise = seen.noise_scale if problem.noisy_n else None
     drawn = prior_statistics(rng, problem.n, problem.box_prior, number, shape.rank, n_noise=n_noise)
     v = drawn.coordinates(noisy_n=problem.noisy_n)
     # Many groups share one prior: then a few draws each, and their common spread, will do.
@@ -178,7 +203,7 @@ def _starts(
     low, high = np.quantile(v, [0.25, 0.75], axis=over, keepdims=True)
     spread = np.broadcast_to((high - low)[:, 0].T / 1.349, (v.shape[-1], groups))
     first = Statistics(*(a[:, :chains] for a in drawn))
-    moved = towards(rng, first, problem.z, problem.noise_scale)
+    moved = towards(rng, first, seen.z, seen.noise_scale)
     v = moved.coordinates(noisy_n=problem.noisy_n)
     return jnp.asarray(v.transpose(2, 1, 0)), jnp.asarray(spread)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Gram, Monomials, Release, ReleaseError
 from noisewise.infer.linear.collapsed import Prior
+from noisewise.infer.observation import Observation
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
 
 
@@ -50,7 +51,8 @@ class Problem:
     """Everything a method needs; arrays lead with the group.
 
     ``moments`` holds noisy sums of monomials of x in the box where the release has them (group,
-    monomial); ``exponents`` names each by the sorted positions in ``x`` of its factors.
+    monomial); ``exponents`` names each by the sorted positions in ``x`` of its factors. ``others``
+    are further observations of the same sums, from releases combined (``several.py``).
     """
 
     x: tuple[str, ...]
@@ -66,6 +68,12 @@ class Problem:
     keys: tuple[str | int, ...] | None
     moments: np.ndarray | None = None
     exponents: tuple[tuple[int, ...], ...] = ()
+    others: tuple[Observation, ...] = ()
+
+    @property
+    def observation(self) -> Observation:
+        """The first, and in most problems the only one."""
+        return Observation(self.z, self.noise_scale, self.mechanism)
 
     @property
     def box_prior(self) -> Prior:

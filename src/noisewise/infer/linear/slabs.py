@@ -44,7 +44,8 @@ def in_parallel(work: Callable[[int], None], count: int) -> None:
 
 def subset(problem: Problem, rows: np.ndarray) -> Problem:
     """Some groups of a problem."""
-    return dataclasses.replace(problem, z=problem.z[rows], n=problem.n[rows])
+    others = tuple(dataclasses.replace(o, z=o.z[rows]) for o in problem.others)
+    return dataclasses.replace(problem, z=problem.z[rows], n=problem.n[rows], others=others)
 
 
 def sizes() -> tuple[int, ...]:

@@ -1,0 +1,103 @@
+"""``NoisyLinearRegression``: linear regression that is fitted to a release instead of a table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from noisewise.artifact import ArgumentError, Release
+from noisewise.infer import Posterior, infer
+
+
+class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
+    """Bayesian linear regression that accounts for the noise of a release.
+
+    Parameters are those of ``noisewise.infer``, ``random_state`` being its ``seed``.
+
+    After ``fit``: ``coef_`` and ``intercept_`` (posterior means, in the user's units),
+    ``posterior_`` (everything else; without ``latent``, so that the estimator can be pickled),
+    ``feature_names_in_`` and ``n_features_in_``.
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "exact",
+        prior: Any = None,
+        x: str | Iterable[str] | None = None,
+        y: str | None = None,
+        random_state: int = 0,
+        chains: int = 4,
+        draws: int = 1000,
+        same_population: bool = False,
+    ) -> None:
+        self.method = method
+        self.prior = prior
+        self.x = x
+        self.y = y
+        self.random_state = random_state
+        self.chains = chains
+        self.draws = draws
+        self.same_population = same_population
+
+    def fit(self, X: Release | Iterable[Release], y: None = None) -> NoisyLinearRegression:
+        """Infer from a release (or several of the same records); ``y`` is in it already."""
+        releases = [X] if isinstance(X, Release) else X
+        if isinstance(releases, list | tuple) and any(
+            isinstance(r, Release) and r.groups is not None for r in releases
+        ):
+            raise ArgumentError(
+                "X: this release has groups, an estimator is one regression; "
+                "nw.infer(release) gives a posterior for every group"
+            )
+        if not isinstance(releases, list | tuple) or not all(
+            isinstance(r, Release) for r in releases
+        ):
+            raise ArgumentError(
+                f"X: must be a Release, or a list of them, not {type(X).__name__}; read a file "
+                "with nw.Release.load(path). A table is not fitted here: its owner releases it"
+            )
+        if y is not None:
+            raise ArgumentError("y: must be left out; the response is in the release")
+        post = infer(
+            releases, self.method, prior=self.prior, x=self.x, y=self.y, seed=self.random_state,
+            chains=self.chains, draws=self.draws, same_population=self.same_population,
+        )  # fmt: skip
+        if not post.converged:
+            warnings.warn(post.status, ConvergenceWarning, stacklevel=2)
+        self.feature_names_in_ = np.array(post.x, dtype=object)
+        return self._keep(post)
+
+    def _keep(self, post: Posterior) -> NoisyLinearRegression:
+        """Moments of the draws: all that a prediction's mean and deviation need."""
+        names = (*post.x, "intercept")
+        drawn = np.stack([post.draws[name].ravel() for name in names])
+        self.posterior_ = replace(post, latent={}, prior_draws=None)
+        self.n_features_in_ = len(post.x)
+        self.coef_ = drawn[:-1].mean(axis=1)
+        self.intercept_ = float(drawn[-1].mean())
+        self._covariance = np.atleast_2d(np.cov(drawn))
+        self._variance = float(post.draws["sigma2"].mean())
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean of y at every row of X; with ``return_std`` also a new record's standard deviation.
+
+        The deviation holds the scatter of records and the uncertainty of the coefficients, hence
+        the privacy noise: Var y = E σ² + x̃ᵀ Cov(θ) x̃ with x̃ = (x, 1).
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        mean = X @ self.coef_ + self.intercept_
+        if not return_std:
+            return mean
+        full = np.column_stack([X, np.ones(len(X))])
+        line = np.einsum("ij,jk,ik->i", full, self._covariance, full)
+        return mean, np.sqrt(self._variance + line)
