@@ -33,13 +33,15 @@ class Target(NamedTuple):
 
     ``residual`` holds what the data see, in units of their noise: its slope gives a guess of the
     curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position of
-    the only group as an array: large matrices are better left to LAPACK.
+    the only group as an array: large matrices are better left to LAPACK. ``refresh``, where there
+    is one, ends an iteration by a move of its own on one such position.
     """
 
     density: Density
     residual: Callable[[Matrix, Data, jax.Array], Matrix]
     reflections: tuple[tuple[float, ...], ...]
     looped: bool
+    refresh: Callable[[jax.Array, jax.Array, Data, jax.Array], jax.Array] | None = None
 
 
 LONGEST = 40
@@ -68,6 +70,8 @@ def advance(
             state,
         )
         state, change, gradient = _step(target, state, data, key, plan.heat)
+        if target.refresh is not None:
+            state = _refreshed(target.refresh, state, data, jax.random.fold_in(key, 1), plan.heat)
         accepted = jnp.exp(jnp.minimum(change, 0)).mean(axis=0)
         state = adapted(state, accepted, gradient, plan)
         return state, (state.position, (change < -DIVERGENT).sum(axis=0))
@@ -155,6 +159,15 @@ def _reflect(
     mirrored = sum((jnp.where(which == k, x * s, 0.0) for k, s in enumerate(signs)), jnp.zeros(()))
     _, new = _density(target, mirrored, data, heat)
     return jnp.where(jnp.log(luck[1]) < new - density, mirrored, x)
+
+
+def _refreshed(
+    refresh: Callable[..., jax.Array], state: State, data: Data, key: jax.Array, heat: jax.Array
+) -> State:
+    chains = state.position[:, :, 0].T
+    keys = jax.random.split(key, len(chains))
+    moved = jax.lax.map(lambda now: refresh(now[0], now[1], data, heat), (keys, chains))
+    return state._replace(position=moved.T[:, :, None])
 
 
 def _information(target: Target, state: State, data: Data, heat: jax.Array) -> jax.Array:

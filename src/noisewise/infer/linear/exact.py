@@ -22,6 +22,7 @@ from noisewise.infer.linear import collapsed, latent, slabs
 from noisewise.infer.linear.assemble import assembled
 from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
 from noisewise.infer.linear.problem import Problem
+from noisewise.infer.linear.refresh import refreshed
 from noisewise.infer.linear.starts import Statistics, prior_statistics, towards
 from noisewise.infer.observation import averaged
 from noisewise.infer.posterior import ESS, RHAT, Posterior
@@ -112,8 +113,16 @@ def target(shape: Shape, *mechanisms: str) -> _chains.Target:
         first, *others = parts(v, g, heat)[1]
         return scaled(np.sqrt(0.6), joined(first, *others) if others else first)
 
+    def refresh(key: jax.Array, v: jax.Array, g: Group, heat: jax.Array) -> jax.Array:
+        scale = g.noise * heat
+        return refreshed(
+            key, v, g.z, g.n, scale, lambda v: density(v, g, heat)[1], shape, mechanisms[0]
+        )
+
     signs = tuple(map(tuple, reflections(shape).tolist()))
-    return _chains.Target(density, residual, signs, looped=q > UNROLLED)
+    looped = q > UNROLLED
+    move = refresh if looped and shape.rank == q else None
+    return _chains.Target(density, residual, signs, looped, move)
 
 
 def sample(
