@@ -24,14 +24,20 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 EPSILONS = (0.1, 0.5, 1.0)
 
 
-def main() -> None:
-    """Run the grid."""
+def options() -> argparse.ArgumentParser:
+    """What every experiment over this grid may be told."""
     parse = argparse.ArgumentParser()
     parse.add_argument("--out", required=True)
     parse.add_argument("--graphs", nargs="+", default=GRAPHS)
     parse.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parse.add_argument("--trials", type=int, default=5)
     parse.add_argument("--seed", type=int, default=2026)
+    return parse
+
+
+def main() -> None:
+    """Run the grid."""
+    parse = options()
     parse.add_argument("--quick", action="store_true", help="cgm and naive only")
     words = parse.parse_args()
     with open(words.out, "a", encoding="utf-8") as out:

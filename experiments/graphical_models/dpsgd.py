@@ -11,7 +11,6 @@ dp-accounting's PLD accountant allows.
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import dp_accounting
@@ -20,7 +19,7 @@ import numpy as np
 from dp_accounting.pld import PLDAccountant
 
 from experiments.graphical_models import simulate
-from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, SIZES
+from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, options
 from noisewise.infer.graphical.model import GraphicalModel
 from noisewise.infer.graphical.oracle import Oracle, compiled
 from noisewise.infer.graphical.structure import Structure
@@ -83,16 +82,11 @@ def clipped_sum(cells: list[np.ndarray], mu: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     """KL(truth‖model), one JSON line per trial."""
-    parse = argparse.ArgumentParser()
-    parse.add_argument("--out", required=True)
-    parse.add_argument("--graphs", nargs="+", default=GRAPHS)
-    parse.add_argument("--sizes", nargs="+", type=int, default=SIZES)
-    parse.add_argument("--trials", type=int, default=5)
-    words = parse.parse_args()
+    words = options().parse_args()
     with open(words.out, "a", encoding="utf-8") as out:
         for kind in words.graphs:
             for trial in range(words.trials):
-                rng = np.random.default_rng([2026, GRAPHS.index(kind), trial])
+                rng = np.random.default_rng([words.seed, GRAPHS.index(kind), trial])
                 true = simulate.truth(simulate.graph(kind, rng), rng)
                 for n in words.sizes:
                     records = true.sample(n, seed=trial)

@@ -9,7 +9,6 @@ At the start, half way and at the end of EM's path: marginal calls to a relative
 
 from __future__ import annotations
 
-import argparse
 import json
 from typing import Any
 
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.graphical_models import simulate
-from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, SIZES
+from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, options
 from noisewise.infer.graphical import cgm, estep, nlbp
 from noisewise.infer.graphical.estep import Noise
 from noisewise.infer.graphical.likelihood import maximise
@@ -28,12 +27,7 @@ CALLS = 150
 
 def main() -> None:
     """One JSON line per trial and point of the path."""
-    parse = argparse.ArgumentParser()
-    parse.add_argument("--out", required=True)
-    parse.add_argument("--graphs", nargs="+", default=GRAPHS)
-    parse.add_argument("--sizes", nargs="+", type=int, default=SIZES)
-    parse.add_argument("--trials", type=int, default=5)
-    parse.add_argument("--seed", type=int, default=2026)
+    parse = options()
     parse.add_argument("--calls", type=int, default=CALLS)
     words = parse.parse_args()
     with open(words.out, "a", encoding="utf-8") as out:

@@ -109,7 +109,7 @@ def interrupted(*_: object) -> None:
 def test_a_full_disk_leaves_the_old_file_and_says_so(
     step: str, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codec.os, step, full_disk)
+    monkeypatch.setattr(os, step, full_disk)
     with pytest.raises(ReleaseError, match=r"cannot write .*release\.json: No space left"):
         regression("gaussian").save(old)
 
@@ -117,7 +117,7 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(
 def test_an_interrupted_save_leaves_the_old_file(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codec.os, "fsync", interrupted)
+    monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
         regression("gaussian").save(old)
 

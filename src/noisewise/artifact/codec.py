@@ -6,11 +6,8 @@ it): it catches a damaged or hand-edited file, whose numbers would look as valid
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ from typing import Any
 from noisewise.artifact import check, decode, encode
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.release import Release
+from noisewise.artifact.whole import whole
 
 FORMAT = "noisewise-release"
 VERSION = 1
@@ -58,22 +56,10 @@ def loads(content: str | bytes) -> Release:
 
 
 def save(release: Release, path: Path) -> Path:
-    """Write beside the target, flush to disk, then rename: a reader never sees half a file."""
+    """The file, whole or not at all."""
     content = dumps(release)
-    # An ordinary new file, not tempfile's private one: a release is meant to be read by others.
-    temporary = path.parent / f".noisewise-{secrets.token_hex(8)}.tmp"
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise ReleaseError(f"release: cannot write {path}: {error.strerror}") from error
-        raise
+    with whole(path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")) as temporary:
+        temporary.write_text(content, encoding="utf-8", newline="\n")
     return path
 
 

@@ -7,11 +7,9 @@ R-hat, ESS and what a method tells of each group in ``sample_stats``; words are 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.version import VERSION as SOFTWARE
+from noisewise.artifact.whole import whole
 from noisewise.infer.expfam.families import find
 from noisewise.infer.posterior import Posterior
 
@@ -33,7 +32,7 @@ RESERVED = {"chain", "draw", "group", "parameter"}
 
 
 def save(post: Posterior, path: Path) -> Path:
-    """Write beside the target, then rename: a reader never sees half a file."""
+    """The file, whole or not at all."""
     from noisewise.infer.arviz import inference_data
 
     variables = variable_names(tuple(post.draws))
@@ -43,19 +42,10 @@ def save(post: Posterior, path: Path) -> Path:
     if post.prior_draws is not None:
         before = _renamed(post.prior_draws(PRIOR_DRAWS), variables)
         data.extend(inference_data({k: v[None] for k, v in before.items()}, None, "prior"))
-    temporary = path.parent / f".noisewise-{secrets.token_hex(8)}.tmp"
-    try:
+    with whole(
+        path, lambda why: ArgumentError(f"path: cannot write {str(path)!r}: {why}")
+    ) as temporary:
         data.to_netcdf(str(temporary), engine="h5netcdf")
-        with open(temporary, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            why = error.strerror or str(error)
-            raise ArgumentError(f"path: cannot write {str(path)!r}: {why}") from error
-        raise
     return path
 
 

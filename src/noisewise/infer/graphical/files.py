@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.whole import whole
 from noisewise.infer.graphical.model import GraphicalModel
 from noisewise.infer.graphical.structure import structure
 
@@ -17,7 +18,7 @@ VERSION = 1
 
 
 def save(model: GraphicalModel, path: Path) -> Path:
-    """Whole or not at all: written beside, then renamed."""
+    """The file, whole or not at all."""
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -31,9 +32,8 @@ def save(model: GraphicalModel, path: Path) -> Path:
         "converged": model.converged,
         "details": dict(model.details),
     }
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    beside.replace(path)
+    with whole(path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")) as beside:
+        beside.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
     return path
 
 

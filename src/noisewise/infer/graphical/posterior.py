@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.whole import whole
 from noisewise.infer.graphical.junction import Clique
 from noisewise.infer.graphical.model import GraphicalModel
 from noisewise.infer.graphical.structure import split
@@ -109,7 +110,10 @@ class GraphicalPosterior:
         target = Path(path)
         beside = target.with_name(target.name + ".model.json")
         self.model.save(beside)
-        with target.open("wb") as out:
+        with (
+            whole(target, lambda why: ArgumentError(f"{target}: cannot be written ({why})")) as new,
+            new.open("wb") as out,
+        ):
             np.savez_compressed(
                 out,
                 marginal_draws=self.marginal_draws,
