@@ -33,18 +33,16 @@ class Target(NamedTuple):
 
     ``residual`` holds what the data see, in units of their noise: its slope gives a guess of the
     curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position of
-    the only group as an array: large matrices are better left to LAPACK. ``refresh``, where there
-    is one, ends an iteration by a move of its own on one such position.
+    the only group as an array: large matrices are better left to LAPACK.
     """
 
     density: Density
     residual: Callable[[Matrix, Data, jax.Array], Matrix]
     reflections: tuple[tuple[float, ...], ...]
     looped: bool
-    refresh: Callable[[jax.Array, jax.Array, Data, jax.Array], jax.Array] | None = None
 
 
-LONGEST = 40
+LONGEST = 80
 DIVERGENT = 1000.0
 """An energy error that no accurate trajectory makes (Stan's threshold)."""
 GRAPHS = {
@@ -70,8 +68,6 @@ def advance(
             state,
         )
         state, change, gradient = _step(target, state, data, key, plan.heat)
-        if target.refresh is not None:
-            state = _refreshed(target.refresh, state, data, jax.random.fold_in(key, 1), plan.heat)
         accepted = jnp.exp(jnp.minimum(change, 0)).mean(axis=0)
         state = adapted(state, accepted, gradient, plan)
         return state, (state.position, (change < -DIVERGENT).sum(axis=0))
@@ -124,30 +120,69 @@ def _step(
     # A group whose steps are much larger than the batch's would overshoot its trajectory.
     step = jnp.minimum(step, 2 * reach / count)
     step = step * jax.random.uniform(jitter, (groups,), minval=0.9, maxval=1.1)
-    # The basis makes the target nearly white; its steps are the same everywhere.
-    along = step * state.basis
+
+    move = _plain(state, step) if target.looped else _whitened(state, step)
 
     def leap(_: int, at: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         x, p, g = at[:3]
         p = p + 0.5 * g
-        x = x + times(along, p)
+        x = x + move.drift(p)
         slope, true = _slope(target, x, data, heat)
-        g = transposed_times(along, slope)
+        g = move.kick(slope)
         return x, p + 0.5 * g, g, true
 
-    x, p = state.position, jax.random.normal(momentum, state.position.shape)
+    x, white = state.position, jax.random.normal(momentum, state.position.shape)
     slope, before = _slope(target, x, data, heat)
-    first = transposed_times(along, slope)
-    begin = before - 0.5 * jnp.sum(p**2, axis=0)
-    new, p, last, after = jax.lax.fori_loop(0, count, leap, (x, p, first, before))
-    change = after - 0.5 * jnp.sum(p**2, axis=0) - begin
+    first = move.kick(slope)
+    begin = before - 0.5 * jnp.sum(white**2, axis=0)
+    at = x, move.momentum(white), first, before
+    new, p, last, after = jax.lax.fori_loop(0, count, leap, at)
+    change = after - move.energy(p) - begin
     change = jnp.where(jnp.isfinite(change), change, -jnp.inf)
     luck = jax.random.uniform(uniform, (3, *change.shape))
     taken = jnp.log(luck[0]) < change
     x = jnp.where(taken, new, x)
-    gradient = jnp.where(taken, last, first) / step
+    gradient = move.gradient(jnp.where(taken, last, first))
     x = _reflect(target, x, jnp.where(taken, after, before), data, luck[1:], heat)
     return state._replace(position=x), change, gradient
+
+
+class _Move(NamedTuple):
+    """A trajectory's arithmetic: its momentum, what a step does, its energy, and, from a kick, the
+    gradient in the basis.
+    """
+
+    momentum: Callable[[jax.Array], jax.Array]
+    drift: Callable[[jax.Array], jax.Array]
+    kick: Callable[[jax.Array], jax.Array]
+    energy: Callable[[jax.Array], jax.Array]
+    gradient: Callable[[jax.Array], jax.Array]
+
+
+def _whitened(state: State, step: jax.Array) -> _Move:
+    """Momenta in the basis, where they are white: a product before each gradient and one after."""
+    along = step * state.basis
+    return _Move(
+        lambda white: white,
+        lambda p: times(along, p),
+        lambda slope: transposed_times(along, slope),
+        lambda p: 0.5 * jnp.sum(p**2, axis=0),
+        lambda kick: kick / step,
+    )
+
+
+def _plain(state: State, step: jax.Array) -> _Move:
+    """The same trajectory, momenta in plain coordinates: one product, of a matrix kept for it.
+
+    Worth it where the matrix does not fit a cache.
+    """
+    return _Move(
+        lambda white: transposed_times(state.inverse, white),
+        lambda p: step * times(state.metric, p),
+        lambda slope: step * slope,
+        lambda p: 0.5 * jnp.sum(p * times(state.metric, p), axis=0),
+        lambda kick: transposed_times(state.basis, kick / step),
+    )
 
 
 def _reflect(
@@ -159,15 +194,6 @@ def _reflect(
     mirrored = sum((jnp.where(which == k, x * s, 0.0) for k, s in enumerate(signs)), jnp.zeros(()))
     _, new = _density(target, mirrored, data, heat)
     return jnp.where(jnp.log(luck[1]) < new - density, mirrored, x)
-
-
-def _refreshed(
-    refresh: Callable[..., jax.Array], state: State, data: Data, key: jax.Array, heat: jax.Array
-) -> State:
-    chains = state.position[:, :, 0].T
-    keys = jax.random.split(key, len(chains))
-    moved = jax.lax.map(lambda now: refresh(now[0], now[1], data, heat), (keys, chains))
-    return state._replace(position=moved.T[:, :, None])
 
 
 def _information(target: Target, state: State, data: Data, heat: jax.Array) -> jax.Array:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.numerics.batched import factors, times
+from noisewise.numerics.batched import factors, squared, times
 
 TRAJECTORY = 2.5
 """Length of a trajectory, in deviations: longer ones are worth more, but not what they cost."""
@@ -25,11 +25,15 @@ PULL = 5.0
 
 
 class State(NamedTuple):
-    """Positions (coordinate, chain, group); the rest ends with (group,)."""
+    """Positions (coordinate, chain, group); the rest ends with (group,).
+
+    The basis makes the target nearly white; ``metric``, where it is kept, is basis basisᵀ.
+    """
 
     position: jax.Array
     basis: jax.Array
     inverse: jax.Array
+    metric: jax.Array
     log_step: jax.Array
     averaged: jax.Array
     error: jax.Array
@@ -76,8 +80,11 @@ def sampling_schedule(iterations: int) -> Schedule:
     return Schedule(np.ones(iterations), off, off, off, off)
 
 
-def start(position: jax.Array, spread: jax.Array) -> State:
-    """Chains at their starting points (coordinate, chain, group), spreads (coordinate, group)."""
+def start(position: jax.Array, spread: jax.Array, *, plain: bool = False) -> State:
+    """Chains at their starting points (coordinate, chain, group), spreads (coordinate, group).
+
+    ``plain``: momenta will be those of plain coordinates, and need the metric.
+    """
     size, _, groups = position.shape
     zero = jnp.zeros(groups)
     # A strong type, as adaptation returns it: otherwise the second block compiles again.
@@ -87,6 +94,7 @@ def start(position: jax.Array, spread: jax.Array) -> State:
         position=position,
         basis=eye * spread,
         inverse=eye / spread,
+        metric=eye * spread**2 if plain else zero,
         log_step=step,
         averaged=step,
         error=zero,
@@ -113,8 +121,11 @@ def remeasured(state: State, information: jax.Array, spread: jax.Array) -> State
 
 def _with_basis(state: State, basis: jax.Array, inverse: jax.Array) -> State:
     good = jnp.isfinite(basis).all(axis=(0, 1)) & jnp.isfinite(inverse).all(axis=(0, 1))
+    metric = squared(basis) if state.metric.ndim == 3 else state.metric
     return state._replace(
-        basis=jnp.where(good, basis, state.basis), inverse=jnp.where(good, inverse, state.inverse)
+        basis=jnp.where(good, basis, state.basis),
+        inverse=jnp.where(good, inverse, state.inverse),
+        metric=jnp.where(good, metric, state.metric),
     )
 
 
@@ -133,16 +144,21 @@ def _restarted(state: State) -> State:
     )
 
 
-def adapted(state: State, accepted: jax.Array, gradient: jax.Array, plan: Schedule) -> State:
-    """Dual averaging (Hoffman and Gelman 2014), and moments of the positions in the basis."""
+def searched(state: Any, accepted: jax.Array, longest: float) -> Any:
+    """Dual averaging (Hoffman and Gelman 2014) of any state that has the fields for it."""
     tuned = state.tuned + 1
     error = (1 - 1 / (tuned + 10)) * state.error + (ACCEPTANCE - accepted) / (tuned + 10)
     # Steps longer than a trajectory are cut anyway: without a limit the search would run away.
-    log_step = jnp.minimum(state.anchor - jnp.sqrt(tuned) / 0.05 * error, jnp.log(TRAJECTORY))
+    log_step = jnp.minimum(state.anchor - jnp.sqrt(tuned) / 0.05 * error, jnp.log(longest))
     weight = tuned**-0.75
     averaged = weight * log_step + (1 - weight) * state.averaged
-    searched = state._replace(tuned=tuned, error=error, log_step=log_step, averaged=averaged)
-    state = jax.tree.map(partial(jnp.where, plan.adapt), searched, state)
+    return state._replace(tuned=tuned, error=error, log_step=log_step, averaged=averaged)
+
+
+def adapted(state: State, accepted: jax.Array, gradient: jax.Array, plan: Schedule) -> State:
+    """The step searched, and moments of the positions in the basis."""
+    found = searched(state, accepted, TRAJECTORY)
+    state = jax.tree.map(partial(jnp.where, plan.adapt), found, state)
     state = jax.lax.cond(plan.collect, lambda s: _collected(s, gradient), lambda s: s, state)
     closed: State = jax.lax.cond(plan.close, _closed, lambda s: s, state)
     return closed

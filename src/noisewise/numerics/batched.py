@@ -27,6 +27,12 @@ def transposed_times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
     return jnp.einsum("edg,ecg->dcg", matrix, vector)
 
 
+def squared(matrix: jax.Array) -> jax.Array:
+    """Matrices (d, d, group) times their own transposes."""
+    leading = jnp.moveaxis(matrix, -1, 0)
+    return jnp.moveaxis(leading @ jnp.swapaxes(leading, 1, 2), 0, -1)
+
+
 def factors(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Cholesky factor and its inverse, of (d, d, group) matrices."""
     leading = jnp.moveaxis(matrix, -1, 0)

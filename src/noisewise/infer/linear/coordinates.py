@@ -96,6 +96,33 @@ def released(p: Point, *, noisy_n: bool) -> Matrix:
     return joined(*sums)
 
 
+def from_released(sums: jax.Array, shape: Shape, n: jax.Array) -> jax.Array:
+    """The inverse of ``released`` for a full-rank array; not finite where the scatter is not."""
+    q = shape.q
+    size = q * (q + 1) // 2
+    n = sums[-1] if shape.noisy_n else n
+    upper = jnp.zeros((q, q)).at[np.triu_indices(q)].set(sums[:size] / n)
+    mean = sums[size : size + q] / n
+    scatter = upper + jnp.triu(upper, 1).T - mean[:, None] * mean[None]
+    factor = jnp.linalg.cholesky(scatter)
+    diagonal = jnp.diagonal(factor)
+    below = jnp.tril(factor, -1) / diagonal[:, None]
+    rho = jnp.log(diagonal) + 0.5 * jnp.log1p((below**2).sum(axis=1))
+    parts = [mean, rho, below[np.tril_indices(q, -1)]]
+    return jnp.concatenate([*parts, jnp.log(n)[None]] if shape.noisy_n else parts)
+
+
+def log_volume(p: Point, shape: Shape) -> jax.Array:
+    """log |ds / dv| of the released sums s, up to a constant: for a full-rank array.
+
+    Row i of the factor has |dL_i / dv_i| = l_i^i and |d(S/n) / dL| = 2^q Π l_i^(q+1-i): together
+    Π l_i^(q+1). Where n is secret, sums are n times what v says, and dn = n d(log n).
+    """
+    q = shape.q
+    value: jax.Array = (q + 1) * p.log_diagonal.sum()
+    return value + (q * (q + 3) // 2 + 1) * jnp.log(p.n) if shape.noisy_n else value
+
+
 def reflections(shape: Shape) -> np.ndarray:
     """Signs that map a valid point to a valid point of equal volume: where chains get stuck.
 

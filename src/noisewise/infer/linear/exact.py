@@ -18,11 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.infer import _chains, _tuning
-from noisewise.infer.linear import collapsed, latent, slabs
+from noisewise.infer.linear import collapsed, flow, latent, slabs
 from noisewise.infer.linear.assemble import assembled
 from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
 from noisewise.infer.linear.problem import Problem
-from noisewise.infer.linear.refresh import refreshed
 from noisewise.infer.linear.starts import Statistics, prior_statistics, towards
 from noisewise.infer.observation import averaged
 from noisewise.infer.posterior import ESS, RHAT, Posterior
@@ -113,16 +112,8 @@ def target(shape: Shape, *mechanisms: str) -> _chains.Target:
         first, *others = parts(v, g, heat)[1]
         return scaled(np.sqrt(0.6), joined(first, *others) if others else first)
 
-    def refresh(key: jax.Array, v: jax.Array, g: Group, heat: jax.Array) -> jax.Array:
-        scale = g.noise * heat
-        return refreshed(
-            key, v, g.z, g.n, scale, lambda v: density(v, g, heat)[1], shape, mechanisms[0]
-        )
-
     signs = tuple(map(tuple, reflections(shape).tolist()))
-    looped = q > UNROLLED
-    move = refresh if looped and shape.rank == q else None
-    return _chains.Target(density, residual, signs, looped, move)
+    return _chains.Target(density, residual, signs, q > UNROLLED)
 
 
 def sample(
@@ -139,12 +130,45 @@ def sample(
     did not converge in the first. ``tick`` is told the share of the work that each step was.
     """
     shape = _shape(problem)
-    mechanisms = problem.mechanism, *(o.mechanism for o in problem.others)
-    aim, data = target(shape, *mechanisms), _data(problem, looped=shape.q > UNROLLED)
+    looped = shape.q > UNROLLED
+    data = _data(problem, looped=looped)
     begin, run, finish = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
     starts, spread = _starts(rng, problem, shape, chains)
-    state = _tuning.start(starts, spread)
+    flowing = looped and shape.rank == shape.q and not problem.others and rounds == 1
+    loud = (
+        flow.sample(run, starts[..., 0], data, shape, problem.mechanism, draws, tick)
+        if flowing
+        else None
+    )
+    if loud is not None:
+        positions, divergences = loud[..., None], np.zeros(1, int)
+    else:
+        positions, divergences = _hamiltonian(
+            run, problem, starts, spread, data, draws, rounds, tick
+        )
+    user = _finish(finish, positions, data, problem.units.from_box, shape)
+    keep = latent.fits(shape, draws * chains * len(problem.n))
+    told = divergences, np.asarray(positions) if keep else None
+    if jax.default_backend() == "cpu":
+        return Sampled(np.asarray(user), *diagnose(np.asarray(user)), *told)
+    rhat, ess = _diagnose(user)
+    return Sampled(np.asarray(user), np.asarray(rhat), np.asarray(ess), *told)
+
+
+def _hamiltonian(
+    key: jax.Array,
+    problem: Problem,
+    starts: jax.Array,
+    spread: jax.Array,
+    data: Group,
+    draws: int,
+    rounds: int,
+    tick: Callable[[float], None],
+) -> tuple[jax.Array, np.ndarray]:
+    """Positions (draw, coordinate, chain, group) and divergences (group), by the batched driver."""
+    aim = target(_shape(problem), problem.mechanism, *(o.mechanism for o in problem.others))
+    state = _tuning.start(starts, spread, plain=aim.looped)
     slower = min(rounds, 2)
     warm = _tuning.warmup_schedule(
         rungs=2,
@@ -156,7 +180,7 @@ def sample(
     divergences = jnp.zeros(len(problem.n), int)
     for number, schedule in enumerate(steps):
         state, (positions, diverged) = _chains.advance(
-            aim, state, data, spread, jax.random.fold_in(run, number), schedule
+            aim, state, data, spread, jax.random.fold_in(key, number), schedule
         )
         tick(1 / len(steps))
         if not schedule.adapt[0]:
@@ -165,15 +189,7 @@ def sample(
             kept.append(positions[-(len(kept) * BLOCK) % rounds :: rounds])
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
-    back = problem.units.from_box
-    positions = jnp.concatenate(kept)[:draws]
-    user = _finish(finish, positions, data, back, shape)
-    keep = latent.fits(shape, draws * chains * len(problem.n))
-    told = np.asarray(divergences), np.asarray(positions) if keep else None
-    if jax.default_backend() == "cpu":
-        return Sampled(np.asarray(user), *diagnose(np.asarray(user)), *told)
-    rhat, ess = _diagnose(user)
-    return Sampled(np.asarray(user), np.asarray(rhat), np.asarray(ess), *told)
+    return jnp.concatenate(kept)[:draws], np.asarray(divergences)
 
 
 def _shape(problem: Problem) -> Shape:
