@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from noisewise.infer.linear.starts import prior_statistics
+from noisewise.infer.linear.problem import default_covariates
+from noisewise.infer.linear.starts import prior_statistics, towards
 from tests.infer.regressions import problem, table
 from tests.reference import regression_reference as reference
 
@@ -38,3 +41,22 @@ def test_starts_are_the_prior_predictive() -> None:
     found = np.column_stack([v[:, :2] ** 2, v[:, 2:4]])
     error = np.sqrt((expected.var(0) + found.var(0)) / 40_000)
     assert np.abs((found.mean(0) - expected.mean(0)) / error).max() < 5
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1.0, 1e2, 1e3])
+@pytest.mark.parametrize("d", [1, 20])
+def test_starts_are_within_the_noise_of_what_was_released(d: int, noise: float) -> None:
+    """Quiet or loud: a start is about as far from the sums as the truth is, one noise a sum."""
+    n = 60
+    rng = np.random.default_rng(3)
+    given = problem([table(rng, n, d)], noise, seed=4)
+    given = replace(given, covariates=default_covariates(given.units))
+    drawn = prior_statistics(rng, given.n, given.box_prior, 8, d + 1, n_noise=None)
+    at = towards(rng, drawn, given.z, noise)
+    second = (
+        at.factor @ np.swapaxes(at.factor, -1, -2) + at.mean[..., :, None] * at.mean[..., None, :]
+    )
+    rows, columns = np.triu_indices(d + 1)
+    sums = n * np.concatenate([second[0][:, rows, columns], at.mean[0]], axis=-1)
+    off = np.abs(sums - given.z).mean(axis=-1) / noise
+    assert off.max() < 4

@@ -102,7 +102,11 @@ def towards(rng: np.random.Generator, drawn: Statistics, z: np.ndarray, noise: f
     second = np.zeros((*drawn.n.shape, q, q))
     rows, columns = np.triu_indices(q)
     second[..., rows, columns] = second[..., columns, rows] = wanted[..., : len(rows)]
-    mean = wanted[..., len(rows) :] / n[..., 0]
+    # A mean's square is no more than its second moment, give or take the noise: with few records
+    # the noise of a mean, squared, is far more than that.
+    diagonal = np.diagonal(second, axis1=-2, axis2=-1)
+    limit = np.sqrt(np.maximum(diagonal, noise) / n[..., 0])
+    mean = np.clip(wanted[..., len(rows) :] / n[..., 0], -limit, limit)
     values, vectors = np.linalg.eigh(second / n - _outer(mean))
     scatter = (vectors * np.maximum(values, 0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     # Second moments and means are linear along the way; the scatter is not.
