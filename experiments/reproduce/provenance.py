@@ -18,9 +18,7 @@ def commit(folder: Path) -> str:
     """Of the checkout, with a mark where files differ from it; "unknown" outside of one."""
     try:
         head = _git(folder, "rev-parse", "--short=12", "HEAD")
-        changed = _git(
-            folder, "status", "--porcelain", "--untracked-files=no", "src", "experiments"
-        )
+        changed = _git(folder.parent, "status", "--porcelain", "src", "experiments")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return f"{head}+changes" if changed else head

@@ -74,10 +74,8 @@ def judge(claim: Claim, measures: Mapping[str, float], size: str) -> Verdict:
     ours = float(measures[measure])
     met, limit = _met(ours, test)
     expected = met == (claim.expect == HOLDS)
-    if met:
-        verdict = HOLDS
-    else:
-        verdict = claim.expect if claim.expect.startswith("differs") else FAILS
+    missed = claim.expect if claim.expect.startswith("differs") else FAILS
+    verdict = HOLDS if met else missed
     return Verdict(claim, ours, limit, verdict, expected)
 
 

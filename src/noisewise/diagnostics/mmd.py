@@ -31,7 +31,8 @@ def mmd2(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 @jax.jit
 def _each(p: jax.Array, q: jax.Array) -> jax.Array:
     # One pair after the other: a kernel matrix of 2000 draws is 32 MB.
-    return jax.lax.map(lambda pair: _one(*pair), (p, q))
+    each: jax.Array = jax.lax.map(lambda pair: _one(*pair), (p, q))
+    return each
 
 
 def _one(p: jax.Array, q: jax.Array) -> jax.Array:
