@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from noisewise.artifact.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from noisewise import datasets, infer, plots, priors, release, report, sklearn
+    from noisewise import datasets, diagnostics, infer, plots, priors, release, report, sklearn
     from noisewise.artifact import (
         ArgumentError,
         Bounds,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from noisewise.infer import load_posterior
 
 
-_ROOMS = ("release", "infer", "priors", "plots", "datasets", "sklearn", "report")
+_ROOMS = ("release", "infer", "priors", "plots", "datasets", "diagnostics", "sklearn", "report")
 _ARTIFACT = (
     "ArgumentError",
     "Bounds",
@@ -69,6 +69,7 @@ __all__ = [
     "SourceError",
     "__version__",
     "datasets",
+    "diagnostics",
     "infer",
     "load_posterior",
     "plots",

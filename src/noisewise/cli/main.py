@@ -9,7 +9,7 @@ from rich.console import Console
 
 from noisewise import __version__
 from noisewise.artifact import NoisewiseError
-from noisewise.cli import demo, infer, inspect, ledger, predict, release, report
+from noisewise.cli import demo, infer, inspect, ledger, predict, release, report, reproduce
 
 app = typer.Typer(
     name="noisewise",
@@ -25,6 +25,7 @@ app.command("infer")(infer.infer)
 app.command("predict")(predict.predict)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def _version(wanted: bool) -> None:
