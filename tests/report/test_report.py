@@ -159,7 +159,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
     assert "there is no folder" in asked(tmp_path / "absent" / "r.html")
     (tmp_path / "file").write_text("x")
-    assert "is not a HTML page; it will not be overwritten" in asked(tmp_path / "file")
+    assert "is not a page; it will not be overwritten" in asked(tmp_path / "file")
     assert "cannot be written" in asked(tmp_path)
 
     def full(*_: object) -> None:

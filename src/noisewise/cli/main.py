@@ -9,7 +9,7 @@ from rich.console import Console
 
 from noisewise import __version__
 from noisewise.artifact import NoisewiseError
-from noisewise.cli import demo, infer, inspect, ledger, predict, release, report, reproduce
+from noisewise.cli import check, demo, infer, inspect, ledger, predict, release, report, reproduce
 
 app = typer.Typer(
     name="noisewise",
@@ -23,6 +23,7 @@ app.add_typer(ledger.app, name="ledger")
 app.command("inspect")(inspect.inspect)
 app.command("infer")(infer.infer)
 app.command("predict")(predict.predict)
+app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)

@@ -57,6 +57,16 @@ Dataset = Annotated[
     str | None, typer.Option(metavar="NAME", help="Account in the ledger, where it has several.")
 ]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where the release goes.")]
+OtherX = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--x", metavar="COLUMN", help="Covariate, if others than the owner named; repeat."
+    ),
+]
+OtherY = Annotated[
+    str | None,
+    typer.Option("--y", metavar="COLUMN", help="Response, likewise: any released column."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 CountClamped = Annotated[
     bool,

@@ -8,9 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from noisewise.artifact import ArgumentError, NoisewiseError, Release
-from noisewise.cli.output import writable
-
-OURS = b"<!doctype html>"
+from noisewise.cli.output import is_page, writable
 
 
 def report(
@@ -36,15 +34,14 @@ def report(
     """
     from noisewise import report as pages
 
-    writable(out, _is_page, "HTML page")
-    found = _checked(check)
+    writable(out, is_page, "page")
+    found = None
+    if check is not None:
+        from noisewise.simulate import load_check
+
+        found = load_check(check)
     pages.save(_result(posterior), out, found)
     typer.echo(f"wrote {out}")
-
-
-def _is_page(path: Path) -> bool:
-    with open(path, "rb") as opened:
-        return opened.read(len(OURS)).lower() == OURS
 
 
 def _result(path: Path) -> Any:
@@ -64,7 +61,3 @@ def _result(path: Path) -> Any:
         from noisewise.infer import GraphicalModel
 
         return GraphicalModel.load(path)
-
-
-def _checked(path: Path | None) -> Any:
-    return None

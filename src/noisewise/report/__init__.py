@@ -14,7 +14,7 @@ __all__ = ["render", "save"]
 
 
 def render(result: Any, check: Any = None) -> str:
-    """The page of a Posterior, of a graphical model, or of a partition release.
+    """The page of a Posterior, a graphical model, a partition release, a check or a plan.
 
     ``check``: what ``noisewise check`` found of the same release, if it was asked.
     """
@@ -28,6 +28,10 @@ def render(result: Any, check: Any = None) -> str:
         from noisewise.report.graphical import page as page_of_model
 
         return page_of_model(result)
+    if hasattr(result, "recommended"):
+        from noisewise.report.calibration import page as page_of_check
+
+        return page_of_check(result)
     from noisewise.report.posterior import page as page_of_posterior
 
     return page_of_posterior(result, check)

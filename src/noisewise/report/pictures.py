@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from noisewise.diagnostics import uniform_band
 from noisewise.plots.density import window
 from noisewise.report import svg
 from noisewise.report.html import number
@@ -107,3 +108,22 @@ def caterpillar(name: str, lower: np.ndarray, mean: np.ndarray, upper: np.ndarra
         f"{number(mean.max())}"
     )
     return svg.picture(says, body, FLAT + 6)
+
+
+def ranks(method: str, names: Sequence[str], found: Sequence[Sequence[float]]) -> str:
+    """Sorted ranks less their expected places, on the band that chance allows."""
+    trials = len(found[0])
+    expected = np.arange(1, trials + 1) / (trials + 1)
+    low, high = (edge - expected for edge in uniform_band(trials))
+    off = [np.sort(row) - expected for row in found]
+    most = max(float(np.abs(np.concatenate([low, high, *off])).max()), 1e-3)
+    across, up = svg.across(0, 1, svg.INDENT), svg.upwards(-most, most)
+    xs = across(expected)
+    body = [svg.area(xs, up(low), up(high), "soft"), svg.left_axis(up)]
+    body += [svg.line(xs, up(row), f"ranks chain{i % 4}") for i, row in enumerate(off)]
+    outside = [
+        name for name, row in zip(names, off, strict=True) if ((row < low) | (row > high)).any()
+    ]
+    told = f"outside it: {', '.join(outside)}" if outside else "all of them inside it"
+    says = f"Ranks under {method} against the band of a calibrated method, {told}"
+    return svg.picture(says, [*body, svg.bottom_axis(across)])
