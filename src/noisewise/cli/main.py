@@ -9,7 +9,18 @@ from rich.console import Console
 
 from noisewise import __version__
 from noisewise.artifact import NoisewiseError
-from noisewise.cli import check, demo, infer, inspect, ledger, predict, release, report, reproduce
+from noisewise.cli import (
+    check,
+    demo,
+    infer,
+    inspect,
+    ledger,
+    plan,
+    predict,
+    release,
+    report,
+    reproduce,
+)
 
 app = typer.Typer(
     name="noisewise",
@@ -20,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(release.app, name="release")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(plan.app, name="plan")
 app.command("inspect")(inspect.inspect)
 app.command("infer")(infer.infer)
 app.command("predict")(predict.predict)

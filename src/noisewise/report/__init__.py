@@ -32,6 +32,10 @@ def render(result: Any, check: Any = None) -> str:
         from noisewise.report.calibration import page as page_of_check
 
         return page_of_check(result)
+    if hasattr(result, "wish"):
+        from noisewise.report.forecast import page as page_of_plan
+
+        return page_of_plan(result)
     from noisewise.report.posterior import page as page_of_posterior
 
     return page_of_posterior(result, check)

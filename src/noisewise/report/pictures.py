@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -127,3 +127,28 @@ def ranks(method: str, names: Sequence[str], found: Sequence[Sequence[float]]) -
     told = f"outside it: {', '.join(outside)}" if outside else "all of them inside it"
     says = f"Ranks under {method} against the band of a calibrated method, {told}"
     return svg.picture(says, [*body, svg.bottom_axis(across)])
+
+
+def widths(
+    name: str, epsilons: Sequence[float], found: Mapping[str, Sequence[float]], without: float
+) -> str:
+    """Interval widths over epsilon, both logarithmic, one line per method."""
+    logs = {method: np.log10(values) for method, values in found.items()}
+    every = np.concatenate([*logs.values(), [np.log10(without)]])
+    at = np.log10(np.array(epsilons))
+    across = svg.across(at[0] - 0.05, at[-1] + 0.05, svg.INDENT)
+    up = svg.upwards(every.min() - 0.08, every.max() + 0.08)
+    body = [svg.left_axis(up, logarithmic=True)]
+    ends = np.array([across.start, across.end])
+    body.append(svg.line(ends, np.full(2, float(up(np.log10(without)))), "reference"))
+    for i, values in enumerate(logs.values()):
+        body.append(svg.line(across(at), up(values), f"ranks chain{i % 4}"))
+    says = f"Mean width of the interval of {name}: " + "; ".join(
+        f"{method} from {number(values[0])} at epsilon {epsilons[0]:g} to {number(values[-1])} at "
+        f"{epsilons[-1]:g}"
+        for method, values in found.items()
+    )
+    marks = svg.bottom_axis(
+        across, at=[(float(x), f"{e:g}") for x, e in zip(at, epsilons, strict=True)]
+    )
+    return svg.picture(f"{says}; without privacy {number(without)}", [*body, marks])

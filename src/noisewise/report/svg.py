@@ -99,25 +99,31 @@ def label(x: float, y: float, content: str, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
 
 
-def bottom_axis(scale: Scale, height: float = HEIGHT) -> str:
-    """The line and its numbers."""
+def bottom_axis(
+    scale: Scale, height: float = HEIGHT, at: Sequence[tuple[float, str]] | None = None
+) -> str:
+    """The line and its numbers: round ones, or those given with their names."""
     y = height - BOTTOM
     made = [line(np.array([scale.start, scale.end]), np.array([y, y]), "axis")]
-    places: Sequence[float] = scale.ticks()
-    for value in places:
+    for value, name in at or [(v, f"{v:.6g}") for v in scale.ticks()]:
         x = float(scale(value))
         made.append(line(np.array([x, x]), np.array([y, y + 4]), "axis"))
         # A number at the very edge would be cut off.
         inside = min(max(x, 14.0), WIDTH - 16.0)
-        made.append(label(inside, y + 17, f"{value:.6g}"))
+        made.append(label(inside, y + 17, name))
     return "".join(made)
 
 
-def left_axis(scale: Scale) -> str:
-    """Numbers beside thin lines."""
+def left_axis(scale: Scale, *, logarithmic: bool = False) -> str:
+    """Numbers beside thin lines; of a scale of logarithms, the numbers themselves."""
     made = []
-    for value in scale.ticks(6):
-        y = float(scale(value))
+    places = [(v, v) for v in scale.ticks(6)]
+    if logarithmic:
+        round_ = [f * 10.0**d for d in range(-12, 13) for f in (1, 2, 5)]
+        inside = [v for v in round_ if scale.low <= math.log10(v) <= scale.high]
+        places = [(math.log10(v), v) for v in inside[:: max(1, len(inside) // 4)]]
+    for place, value in places:
+        y = float(scale(place))
         made.append(line(np.array([INDENT, WIDTH - RIGHT]), np.array([y, y]), "axis"))
         made.append(label(INDENT - 5, y + 4, f"{value:.4g}", "end"))
     return "".join(made)

@@ -93,12 +93,12 @@ def _trials(problem: Problem, z: np.ndarray, truth: np.ndarray, n: int) -> Trial
 
 def sums_at(
     rng: np.random.Generator, problem: Problem, guess: Guess, n: int, trials: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Exact sums (trial, component) of clamped records, and the share clamped of every column."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums (trial, component) of clamped records and of the same unclamped; shares clamped."""
     units, q = problem.units, len(problem.x) + 1
     rows, columns = np.triu_indices(q)
     root = np.linalg.cholesky(guess.covariance)
-    sums = np.zeros((trials, q * (q + 3) // 2))
+    sums, free = np.zeros((2, trials, q * (q + 3) // 2))
     outside = np.zeros(q)
     step = max(1, CELLS // (trials * q))
     for begin in range(0, n, step):
@@ -108,10 +108,10 @@ def sums_at(
         y = y + guess.sigma * rng.standard_normal((trials, size))
         u = (np.concatenate([x, y[..., None]], axis=-1) - units.centre) / units.half
         outside += (np.abs(u) > 1).sum(axis=(0, 1))
-        u = np.clip(u, -1, 1)
-        gram = np.swapaxes(u, 1, 2) @ u
-        sums += np.concatenate([gram[:, rows, columns], u.sum(axis=1)], axis=1)
-    return sums, outside / (n * trials)
+        for total, w in ((free, u), (sums, np.clip(u, -1, 1))):
+            gram = np.swapaxes(w, 1, 2) @ w
+            total += np.concatenate([gram[:, rows, columns], w.sum(axis=1)], axis=1)
+    return sums, free, outside / (n * trials)
 
 
 def from_guess(
