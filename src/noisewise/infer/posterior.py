@@ -148,3 +148,20 @@ class Posterior:
             told = f"{self.family.name} by {self.method}, prior {self.prior}"
             return f"<Posterior of {self.y}, {told}: {self.status}>"
         return f"<Posterior of {self.y} on {', '.join(self.x)} by {self.method}: {self.status}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: where the parameters lie, and whether to trust it."""
+        from noisewise.artifact import notebook
+
+        numbers = ("mean", "sd", "lower", "upper")
+        rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()
+        names = [c for c in rows if c in ("group", "parameter")]
+        shown = [
+            (*(str(row[c]) for c in names), *(f"{row[c]:.4g}" for c in numbers))
+            for _, row in rows.iterrows()
+        ]
+        return notebook.fragment(
+            f"Posterior of {self.y}" + (f" on {', '.join(self.x)}" if self.x else ""),
+            (f"Method {self.method}; 95 % intervals. {self.status}", *self.guarantees),
+            (*names, *numbers), shown,
+        )  # fmt: skip
