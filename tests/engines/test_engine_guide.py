@@ -13,6 +13,8 @@ from noisewise import datasets
 from tests.documents import ROOT, run
 
 
+# py4j leaves sockets to the garbage collector; the page is not the place to close them.
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket")
 def test_guide(
     postgres: Any, postgres_url: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
