@@ -37,7 +37,7 @@ def test_uncertain_sums_are_averaged() -> None:
         assert both[name] == pytest.approx(np.sqrt((one[name] ** 2 + two[name] ** 2) / 2))
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "poisson", "exponential", "normal", "categorical"])
+@pytest.mark.parametrize("name", ["poisson", "normal", "categorical"])
 def test_families_at_a_known_parameter(name: str) -> None:
     """θ known: s is its mean, and the deviation SciPy's; 40,000 draws, within 5 %."""
     case = CASES[name]
