@@ -27,7 +27,7 @@ def check(
     x: o.OtherX = None,
     y: o.OtherY = None,
     trials: Annotated[int, typer.Option(help="Simulated releases for every method.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the simulation.")] = 0,
+    seed: o.Seed = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Keep the result (.json), for a report."),

@@ -25,6 +25,14 @@ Source = Annotated[
         "postgresql://host/db#table.",
     ),
 ]
+Family = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Of the simulation.")]
 Epsilon = Annotated[
     float, typer.Option(metavar="E", help="The whole privacy budget of this release.")
 ]

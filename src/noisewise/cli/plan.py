@@ -73,7 +73,7 @@ def linear_regression(
     width: Width = None,
     parameter: Parameter = None,
     trials: Trials = 50,
-    seed: int = 0,
+    seed: o.Seed = 0,
     page: Page = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -97,7 +97,7 @@ def linear_regression(
 
 @app.command("exponential-family")
 def exponential_family(
-    family: Annotated[str, typer.Option(metavar="NAME", help="bernoulli, poisson, normal, ….")],
+    family: o.Family,
     epsilon: Epsilons,
     n: N = None,
     column: Annotated[str, typer.Option(metavar="COLUMN", help="Its name.")] = "value",
@@ -122,7 +122,7 @@ def exponential_family(
     width: Width = None,
     parameter: Parameter = None,
     trials: Trials = 50,
-    seed: int = 0,
+    seed: o.Seed = 0,
     page: Page = None,
     as_json: o.AsJson = False,
 ) -> None:

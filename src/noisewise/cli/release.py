@@ -73,14 +73,7 @@ def exponential_family(
     column: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column that follows the family.")
     ],
-    family: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or "
-            "normal.",
-        ),
-    ],
+    family: o.Family,
     epsilon: o.Epsilon,
     out: o.Out,
     bounds: Annotated[
