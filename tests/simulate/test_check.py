@@ -157,12 +157,12 @@ def test_refusals(tmp_path: Path) -> None:
         check(release, trials=5)
     with pytest.raises(ArgumentError, match="x, y: go with linear regression"):
         check(column("bernoulli"), y="v")
-    tables = nw.release.graphical_model(
-        pa.table({"a": ["u", "v"], "b": ["p", "q"]}), cliques=[("a", "b")],
-        levels={"a": ["u", "v"], "b": ["p", "q"]}, epsilon=1.0,
+    answer = nw.release.posterior_probability(
+        nw.datasets.social_mobility(tracts=10), x=["pir"], y="kir", coefficient="pir", at=0.0,
+        epsilon=2.0, partitions=20,
     )  # fmt: skip
-    with pytest.raises(ArgumentError, match="graphical models are checked in"):
-        check(tables)
+    with pytest.raises(ArgumentError, match="a partition release is its own answer"):
+        check(answer)
 
 
 def test_a_prior_that_never_fits_the_bounds() -> None:

@@ -32,6 +32,17 @@ Family = Annotated[
         help="bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal.",
     ),
 ]
+Cliques = Annotated[
+    list[str],
+    typer.Option("--clique", metavar="COLUMN,COLUMN", help="One table over columns; repeat."),
+]
+Levels = Annotated[
+    list[str],
+    typer.Option(
+        metavar=COLUMN_LIST,
+        help="Public categories of every column: a,b,c or 0..9 or a file, one per line; repeat.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Of the simulation.")]
 Epsilon = Annotated[
     float, typer.Option(metavar="E", help="The whole privacy budget of this release.")
@@ -92,6 +103,11 @@ def assignment(text: str, option: str) -> tuple[str, str]:
     if not equals or not name or not value:
         raise ArgumentError(f"{option}: must look like NAME=VALUE, not {text!r}")
     return name, value
+
+
+def cliques(given: Iterable[str]) -> list[list[str]]:
+    """``COLUMN,COLUMN``, repeated."""
+    return [[column.strip() for column in text.split(",")] for text in given]
 
 
 def assignments(given: Iterable[str] | None, option: str) -> dict[str, str]:

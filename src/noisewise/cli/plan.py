@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from noisewise.simulate import Plan
 
 app = typer.Typer(
-    help="Simulate, before any budget is spent and without data, what analysts will get. For "
-    "graphical models and partition releases see docs/evidence-graphical.md and "
-    "docs/evidence-partition.md.",
+    help="Simulate, before any budget is spent and without data, what analysts will get. "
+    "(Partition releases are their own answer: docs/evidence-partition.md says how good.)",
     no_args_is_help=True,
 )
 
@@ -35,8 +34,8 @@ Guesses = Annotated[
         "--guess",
         metavar="NAME=VALUE",
         help="What is believed of the data; repeat. Regression: COLUMN (its slope), intercept, "
-        "sigma, mean:COLUMN, sd:COLUMN. One column: the family's parameters. The rest follows from "
-        "the bounds.",
+        "sigma, mean:COLUMN, sd:COLUMN. One column: the family's parameters. Tables: "
+        "p[COLUMN=LEVEL]. The rest follows from the bounds.",
     ),
 ]
 Methods = Annotated[
@@ -143,6 +142,39 @@ def exponential_family(
         )  # fmt: skip
 
     _carry_out(at, size, epsilon, guess, method, width, parameter, trials, seed, page, as_json)
+
+
+@app.command("graphical-model")
+def graphical_model(
+    clique: o.Cliques,
+    levels: o.Levels,
+    epsilon: Epsilons,
+    n: N = None,
+    mechanism: o.Mechanism = "laplace",
+    delta: o.Delta = None,
+    neighbours: o.Neighbours = "replace-one",
+    guess: Guesses = None,
+    width: Width = None,
+    parameter: Parameter = None,
+    trials: Trials = 20,
+    seed: o.Seed = 0,
+    page: Page = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Plan the release of contingency tables; seconds for every trial."""
+    from noisewise import release
+
+    given = o.assignments(levels, "--levels")
+    listed = {c: o.public_list(v, f"--levels {c}") for c, v in given.items()}
+    size = _given(n, "--n")
+
+    def at(epsilon: float) -> Release:
+        return release.graphical_model(
+            release.Blank(size), cliques=o.cliques(clique), levels=listed, epsilon=epsilon,
+            mechanism=mechanism, delta=delta, neighbours=neighbours,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    _carry_out(at, size, epsilon, guess, None, width, parameter, trials, seed, page, as_json)
 
 
 def _given(value: Any, option: str) -> Any:

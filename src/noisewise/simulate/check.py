@@ -9,7 +9,6 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import coverage, ks, ranks
-from noisewise.infer import METHODS
 from noisewise.infer._bar import reporting
 from noisewise.simulate import templates
 from noisewise.simulate.findings import LEVEL, Check, MethodCheck
@@ -42,7 +41,7 @@ def check(
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 50:
         raise ArgumentError(f"trials: must be a whole number of at least 50, not {trials!r}")
     template = templates.template(release, prior, x, y)
-    chosen = _chosen(release, methods)
+    chosen = templates.chosen(release, methods, templates.usual(release))
     made = templates.from_prior(np.random.default_rng([seed, trials]), template, trials)
     found = []
     for method in chosen:
@@ -51,19 +50,6 @@ def check(
         found.append(_judged(method, made.names, outcome.draws, made.truth, outcome.unconverged))
     settings = {**templates.settings(release, template), "trials": trials, "seed": seed}
     return Check(settings, tuple(found))
-
-
-def _chosen(release: Release, methods: Iterable[str] | None) -> tuple[str, ...]:
-    known = METHODS[release.family]
-    if methods is None:
-        return templates.usual(release)
-    chosen = tuple(methods)
-    for method in chosen:
-        if method not in known:
-            raise ArgumentError(f"method: must be one of {', '.join(known)}, not {method!r}")
-    if not chosen:
-        raise ArgumentError("method: name at least one, or leave it out")
-    return chosen
 
 
 def _judged(

@@ -8,49 +8,24 @@ and the same noise in other sizes, so that differences between them are not chan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage, coverage
-from noisewise.infer import METHODS
 from noisewise.infer._bar import reporting
-from noisewise.infer.expfam.assemble import prior_draws as column_prior
-from noisewise.infer.expfam.observed import Interval
-from noisewise.infer.linear.assemble import prior_draws as regression_prior
-from noisewise.infer.linear.problem import Problem as Regression
-from noisewise.simulate import expfam, guess, linear, templates
+from noisewise.simulate import templates
 from noisewise.simulate.forecast import Plan, Row, Wish
-from noisewise.simulate.trials import Report, Trials, run
+from noisewise.simulate.stage import stage
+from noisewise.simulate.trials import Report, run
 from noisewise.simulate.warn import warnings_of
 
 LEVEL = 0.95
 HALVINGS = 6
 FURTHEST = 64.0
 """How far beyond the grid a wanted width is looked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """The records of all trials, as sums: what the owner would have, and with nothing clamped."""
-
-    problem: Any
-    n: int
-    truth: Any
-    sums: np.ndarray
-    free: np.ndarray
-    told: Mapping[str, float]
-    outside: Mapping[str, float]
-
-    def trials(self, problem: Any, sums: np.ndarray, seed: int) -> Trials:
-        """With that problem's noise on the sums."""
-        rng = np.random.default_rng([seed, 1])
-        if isinstance(self.truth, linear.Guess):
-            return linear.from_guess(rng, problem, sums, self.truth, self.n)
-        theta = np.tile(self.truth, (len(sums), 1))
-        return expfam.noisy(rng, problem, sums, theta, self.n)
 
 
 def plan(
@@ -88,20 +63,17 @@ def plan(
         raise ArgumentError(f"trials: must be a whole number of at least 10, not {trials!r}")
     grid = sorted(set(map(float, epsilons)))
     release = at(grid[-1])
-    scene = _scene(_sized(release, prior, n), n, guesses or {}, trials, seed)
-    known = METHODS[release.family]
-    chosen = tuple(methods or (templates.usual(release)[0], "naive"))
-    for method in chosen:
-        if method not in known:
-            raise ArgumentError(f"method: must be one of {', '.join(known)}, not {method!r}")
+    problem = templates.template(release, prior, None, None, n)
+    chosen = templates.chosen(release, methods, templates.planned(release))
+    scene = stage(problem, n, guesses or {}, trials, seed)
 
     def judged(epsilon: float, method: str) -> Coverage:
-        problem = _sized(at(epsilon), prior, n)
-        made = scene.trials(problem, scene.sums, seed)
+        made = scene.trials(templates.template(at(epsilon), prior, None, None, n), seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
             return coverage(run(made, method, seed, report).draws, made.truth, LEVEL)
 
-    names = _names(scene)
+    names = scene.names
+    place = names.index(_named(parameter, names))
     rows = [
         Row(epsilon, method, name, float(found.width[i]), float(found.share[i]))
         for epsilon in grid
@@ -109,72 +81,24 @@ def plan(
         for found in (judged(epsilon, method),)
         for i, name in enumerate(names)
     ]
-    calm = {kind: _noiseless(scene, release.family, kind, seed) for kind in ("free", "sums")}
-    said = templates.settings(release, scene.problem)
+    said = templates.settings(release, problem)
     # Of one epsilon only, and there are several.
     said.pop("noise_scale")
     made = Plan(
-        settings={**said, "n": n, "trials": trials,
-                  "seed": seed, "epsilon": grid, "level": LEVEL},
+        settings={**said, "n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL},
         guess=scene.told,
         rows=tuple(rows),
-        without=dict(zip(names, calm["free"].width.tolist(), strict=True)),
-        before=_before(scene.problem, names),
+        without=dict(zip(names, scene.without(seed, LEVEL).tolist(), strict=True)),
+        before=scene.before(LEVEL),
         outside=scene.outside,
         warnings=(),
-    )  # fmt: skip
-    made = replace(made, warnings=warnings_of(made, release, names, calm["sums"].share))
+    )
+    told = warnings_of(made, release, names, scene.clamped(seed, LEVEL))
+    made = replace(made, warnings=told)
     if width is None:
         return made
-    place = names.index(_named(parameter, names))
-    return replace(
-        made, wish=_smallest(made, names[place], width, lambda e: judged(e, chosen[0]).width[place])
-    )
-
-
-def _sized(release: Release, prior: Any, n: int) -> Any:
-    problem = templates.template(release, prior, None, None)
-    return replace(problem, n=np.array([float(n)]))
-
-
-def _scene(problem: Any, n: int, given: Mapping[str, float], trials: int, seed: int) -> Scene:
-    rng = np.random.default_rng([seed, 0])
-    if isinstance(problem, Regression):
-        truth, told = guess.regression(problem, given)
-        sums, free, outside = linear.sums_at(rng, problem, truth, n, trials)
-        columns = dict(zip((*problem.x, problem.y), outside.tolist(), strict=True))
-        return Scene(problem, n, truth, sums, free, told, columns)
-    theta, told = guess.column(problem, given)
-    many = np.tile(theta, (trials, 1))
-    sums, share = expfam.sums_at(rng, problem, many, n)
-    whole = replace(problem, interval=Interval(0.0, 0.0, "keep"))
-    free, _ = expfam.sums_at(rng, whole, many, n)
-    return Scene(problem, n, theta, sums, free, told, {problem.column: share})
-
-
-def _names(scene: Scene) -> tuple[str, ...]:
-    problem = scene.problem
-    if isinstance(problem, Regression):
-        return (*problem.x, "intercept", "sigma2")
-    return tuple(problem.family.names)
-
-
-def _noiseless(scene: Scene, family: str, kind: str, seed: int) -> Coverage:
-    """The conjugate posterior of sums without noise: unclamped (``free``) or as the owner has."""
-    regression = isinstance(scene.problem, Regression)
-    tiny: dict[str, Any] = {"noise_scale": 1e-12, "noisy_n": False} if regression else {
-        "scale": 1e-12, "counted": None}  # fmt: skip
-    made = scene.trials(replace(scene.problem, **tiny), getattr(scene, kind), seed)
-    return coverage(run(made, "naive", seed).draws, made.truth, LEVEL)
-
-
-def _before(problem: Any, names: tuple[str, ...]) -> dict[str, float]:
-    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    if isinstance(problem, Regression):
-        drawn = regression_prior(problem.response, names, 20_000)
-    else:
-        drawn = column_prior(problem.family, problem.prior, 20_000)
-    return {name: float(np.diff(np.quantile(drawn[name], tails))[0]) for name in names}
+    wish = _smallest(made, names[place], width, lambda e: judged(e, chosen[0]).width[place])
+    return replace(made, wish=wish)
 
 
 def _named(parameter: str | None, names: tuple[str, ...]) -> str:
