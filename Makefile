@@ -4,13 +4,18 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test evidence benchmarks lint format clean
+.PHONY: demo test docs evidence benchmarks lint format clean
 
 demo: $(STAMP)
 	$(BIN)/noisewise demo
 
 test: $(STAMP) lint
 	$(BIN)/pytest -m "not evidence" -n 2 --dist loadfile
+
+# The documentation site, in build/site; a warning is an error.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 # Heavier evidence: same code, more trials. The figures are in docs/evidence.md.
 evidence: $(STAMP)

@@ -18,6 +18,7 @@ from noisewise.infer.expfam import Family, families
 from noisewise.infer.expfam.family import Conjugate, draw
 from noisewise.infer.expfam.observed import Interval
 from noisewise.infer.expfam.problem import Problem
+from noisewise.simulate.noise import discrete_laplace
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,6 @@ def sensitivity(family: Family, cut: Interval) -> float:
         w = np.linspace(-m, m, 20001)
         return float(((m - w) * (1 + np.abs(m + w))).max())
     return high - low
-
-
-def discrete_laplace(rng: np.random.Generator, scale: float, shape: tuple[int, ...]) -> np.ndarray:
-    """P(k) ∝ exp(-|k|/scale): the difference of two geometric variates."""
-    p = -np.expm1(-1 / scale)
-    return (rng.geometric(p, shape) - rng.geometric(p, shape)).astype(float)
 
 
 def simulate(name: str, trials: int, n: int, epsilon: float, outside: str, seed: int) -> Trials:

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from noisewise.artifact.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from noisewise import datasets, infer, plots, priors, release, sklearn
+    from noisewise import (
+        datasets,
+        diagnostics,
+        infer,
+        plots,
+        priors,
+        release,
+        report,
+        simulate,
+        sklearn,
+    )
     from noisewise.artifact import (
         ArgumentError,
         Bounds,
@@ -28,7 +38,17 @@ if TYPE_CHECKING:
     from noisewise.infer import load_posterior
 
 
-_ROOMS = ("release", "infer", "priors", "plots", "datasets", "sklearn")
+_ROOMS = (
+    "release",
+    "infer",
+    "priors",
+    "plots",
+    "datasets",
+    "diagnostics",
+    "sklearn",
+    "report",
+    "simulate",
+)
 _ARTIFACT = (
     "ArgumentError",
     "Bounds",
@@ -69,10 +89,13 @@ __all__ = [
     "SourceError",
     "__version__",
     "datasets",
+    "diagnostics",
     "infer",
     "load_posterior",
     "plots",
     "priors",
     "release",
+    "report",
+    "simulate",
     "sklearn",
 ]

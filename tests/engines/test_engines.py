@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from noisewise import datasets
 from noisewise.artifact import DataError
 from noisewise.release.lattice import Coded, Scaled
 from noisewise.release.plan import CellCounts, ProductSums, SumPlan, Sums
 from noisewise.release.sources import pushdown
 from noisewise.release.sources.arrow import ArrowSource, TableBatches
+from tests.documents import ROOT, run
 from tests.engines.engines import ENGINES
 from tests.engines.plans import PLANS, cells, gram, histogram
 from tests.engines.table import CITIES, TRACTS, nasty, shuffled
@@ -169,3 +174,19 @@ def test_a_million_records_on_every_engine(load: Any) -> None:
             assert same(ArrowSource(TableBatches(shuffled(records), rows)).sum(plan), expected)
         for engine in ENGINES:
             assert same(load(engine, records).sum(plan), expected)
+
+
+def test_the_guide_to_engines(
+    postgres: Any, postgres_url: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/howto-engines.md, verbatim, against a real PostgreSQL and a real Spark."""
+    people = datasets.social_mobility(tracts=3).select(["pir", "kir"])
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(people, "people.parquet")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE guide_people (pir double precision, kir double precision)")
+        with connection.cursor() as cursor:
+            rows = zip(*(people[c].to_pylist() for c in ("pir", "kir")), strict=True)
+            cursor.executemany("INSERT INTO guide_people VALUES (%s, %s)", list(rows))
+    monkeypatch.setenv("PEOPLE_URL", f"{postgres_url}#guide_people")
+    assert run(ROOT / "docs" / "howto-engines.md") == 3

@@ -31,6 +31,10 @@ FAMILIES = (
 )
 
 
+MOST_SHOWN = 200
+"""Rows that are made for a notebook, which shows fewer."""
+
+
 @dataclass(frozen=True)
 class Receipt:
     """Where the spend is written down: a ledger, its dataset, and the entry."""
@@ -272,3 +276,20 @@ class Release:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)
         groups = "" if self.groups is None else f", {len(self.groups.keys)} groups"
         return f"<Release {self.family}: {names}{groups}; {self.guarantee.statement()}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the promise, and the first numbers with their noise."""
+        from noisewise.artifact import notebook
+
+        head = ("group", "statistic", "value", "noise scale")
+        rows = [
+            ("" if key is None else str(key), str(name), f"{value:.6g}", f"{scale:.4g}")
+            for key, name, value, scale in self.table().head(MOST_SHOWN).itertuples(index=False)
+        ]
+        grouped = self.groups is not None
+        shown = [row if grouped else row[1:] for row in rows]
+        many = "" if self.groups is None else f"{len(self.groups.keys)} groups"
+        return notebook.fragment(
+            f"Release: {self.family}", (self.guarantee.statement(), many),
+            head if grouped else head[1:], shown,
+        )  # fmt: skip

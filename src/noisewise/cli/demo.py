@@ -1,14 +1,25 @@
-"""``noisewise demo``: the owner's half on shipped data, told in plain words."""
+"""``noisewise demo``: both people's journey on shipped data, told in plain words."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.inspect import plain_console, show
+
+if TYPE_CHECKING:
+    from noisewise.infer import Posterior
+
+X, Y = "wine_per_capita", "cirrhosis_death_rate"
+EPSILON = 1.0
+AT = 10.0
+COPIES = 100
 
 
 def demo(
@@ -16,13 +27,43 @@ def demo(
         Path, typer.Option(metavar="FOLDER", help="Folder for the demo's files.")
     ] = Path("demo-output"),
 ) -> None:
-    """Release a regression from shipped data, under a budget ledger, and look at the file."""
-    from noisewise import Release, datasets, release
+    """Release, inspect, infer, predict and report, on shipped data; and why noise matters."""
+    console = plain_console()
+    _make(out)
+    release = _owner(out, console)
+    posts = _analyst(release, out, console)
+    _danger(console)
+    console.print("\n7. Everything about this posterior is in one page. Open it in a browser:")
+    from noisewise import report
+
+    # To be copied: never broken into lines.
+    page = report.save(posts["exact"], out / "report.html")
+    console.print(f"   {page.resolve()}", soft_wrap=True)
+    console.print("\nThe same by hand, or with data of your own:")
+    for command in (
+        f"noisewise inspect {out / 'release.json'}",
+        f"noisewise infer {out / 'release.json'} --out {out / 'posterior.nc'}",
+        f"noisewise predict {out / 'posterior.nc'} --at {X}={AT:g}",
+        f"noisewise check {out / 'release.json'}",
+        f"noisewise ledger show {out / 'ledger.db'}",
+    ):
+        console.print(f"   {command}", soft_wrap=True)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"--out: {str(folder)!r} cannot be made: {error.strerror}") from None
+
+
+def _owner(out: Path, console: Console) -> Release:
+    """The sensitive table becomes one public file."""
+    from noisewise import datasets, release
     from noisewise.datasets.cirrhosis import BOUNDS
     from noisewise.release.ledger import open_ledger
 
-    console = plain_console()
-    _make(out)
+    console.print("THE OWNER", style="bold")
     console.print(
         "1. The sensitive table: 46 US states, wine drinking and cirrhosis deaths "
         "(Brownlee 1965). Imagine each row were a person."
@@ -32,29 +73,85 @@ def demo(
         if not any(a.dataset == "cirrhosis" for a in ledger.accounts()):
             ledger.set_budget("cirrhosis", epsilon=100.0, neighbours="replace-one")
     console.print(f"2. A ledger with a budget of epsilon = 100 for it: {book}")
-    x, y = "wine_per_capita", "cirrhosis_death_rate"
     made = release.linear_regression(
-        datasets.cirrhosis(),
-        x=[x],
-        y=y,
-        bounds={c: BOUNDS[c] for c in (x, y)},
-        epsilon=1.0,
-        ledger=book,
-        dataset="cirrhosis",
-    )
+        datasets.cirrhosis(), x=[X], y=Y, bounds={c: BOUNDS[c] for c in (X, Y)},
+        epsilon=EPSILON, ledger=book, dataset="cirrhosis",
+    )  # fmt: skip
     path = made.save(out / "release.json")
     console.print(
         f"3. Exact integer sums, noise from OpenDP, spend written down first. "
         f"The public file: {path}\n"
     )
     show(Release.load(path), console)
-    console.print("\n4. That file is all an analyst ever sees. Look at it, and at the ledger, with")
-    # To be copied: never broken into lines.
-    console.print(f"   noisewise inspect {path}\n   noisewise ledger show {book}", soft_wrap=True)
+    return Release.load(path)
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArgumentError(f"--out: {str(folder)!r} cannot be made: {error.strerror}") from None
+def _analyst(release: Release, out: Path, console: Console) -> dict[str, Posterior]:
+    """The public file becomes a posterior: with the noise in mind, and without."""
+    from noisewise.infer import infer
+
+    console.print("\nTHE ANALYST, who has that file and nothing else", style="bold")
+    console.print(
+        f"4. How do deaths change with wine drinking? Posterior of the slope of {X!r}, "
+        "by a method that models the noise (exact) and by one that ignores it (naive):\n"
+    )
+    posts = {method: infer(release, method) for method in ("exact", "naive")}
+    posts["exact"].save(out / "posterior.nc")
+    table = Table(title="Slope; 95 % intervals", title_justify="left")
+    for name in ("method", "mean", "lower", "upper", "width"):
+        table.add_column(name, justify="left" if name == "method" else "right")
+    for method, post in posts.items():
+        row = post.summary().loc[X]
+        numbers = (row["mean"], row["lower"], row["upper"], row["upper"] - row["lower"])
+        table.add_row(method, *(f"{v:.2f}" for v in numbers))
+    console.print(table)
+    console.print(posts["exact"].status)
+    low, high = posts["exact"].predict({X: AT}).interval(0.9)
+    console.print(
+        f"\n5. Prediction for states where {X} is {AT:g}: 90 % of them would have a "
+        f"death rate between {low:.0f} and {high:.0f}."
+    )
+    return posts
+
+
+def _danger(console: Console) -> None:
+    """A hundred releases of one table, each with the whole budget: who would have been misled?"""
+    import pyarrow as pa
+
+    from noisewise import datasets, release
+    from noisewise.datasets.cirrhosis import BOUNDS
+    from noisewise.infer import infer
+
+    table = datasets.cirrhosis()
+    x, y = (np.asarray(table[c], dtype=float) for c in (X, Y))
+    slope = float(np.polyfit(x, y, 1)[0])
+    copies = [table.append_column("copy", pa.array([i] * table.num_rows)) for i in range(COPIES)]
+    made = release.linear_regression(
+        pa.concat_tables(copies), x=[X], y=Y, bounds={c: BOUNDS[c] for c in (X, Y)},
+        epsilon=EPSILON, groups={"copy": range(COPIES)}, sizes="public",
+    )  # fmt: skip
+    console.print(
+        "\n6. Why ignoring the noise is dangerous. The table is no secret here, so we may look: "
+        f"without noise the slope is {slope:.2f}. Had the owner drawn other noise, the analyst "
+        f"would have seen another file; of {COPIES} such files:\n"
+    )
+    shown = Table(title="Number of files in which the 95 % interval …", title_justify="left")
+    shown.add_column("method")
+    for name in ("holds that slope", "is sure of a sign", "is sure of the wrong sign"):
+        shown.add_column(name, justify="right")
+    counts = {}
+    for method in ("exact", "naive"):
+        drawn = infer(made, method, progress=False).draws[X].reshape(COPIES, -1)
+        low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
+        held, sure, wrong = (low <= slope) & (slope <= high), (low > 0) | (high < 0), high < 0
+        counts[method] = [int(v.sum()) for v in (held, sure, wrong)]
+        shown.add_row(method, *map(str, counts[method]))
+    console.print(shown)
+    held, sure, wrong = counts["naive"]
+    console.print(
+        f"Ignoring the noise gives an answer that looks precise and is not: its intervals miss in "
+        f"{COPIES - held} of {COPIES}, and in {wrong} they are sure that wine protects the liver. "
+        f"The exact method says what can be known from so few records at epsilon = {EPSILON:g}: "
+        "here, little. More records, or a larger epsilon, would tell more; noisewise plan says how "
+        "much."
+    )

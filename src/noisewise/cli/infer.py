@@ -33,13 +33,8 @@ def infer(
             metavar="NAME", help="Such as exact, gibbs or naive; left out, the best there is."
         ),
     ] = None,
-    x: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Covariate, if others than the owner named; repeat."),
-    ] = None,
-    y: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Response, likewise: any released column.")
-    ] = None,
+    x: o.OtherX = None,
+    y: o.OtherY = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws kept per chain.")] = 1000,

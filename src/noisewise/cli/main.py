@@ -9,7 +9,18 @@ from rich.console import Console
 
 from noisewise import __version__
 from noisewise.artifact import NoisewiseError
-from noisewise.cli import demo, infer, inspect, ledger, predict, release
+from noisewise.cli import (
+    check,
+    demo,
+    infer,
+    inspect,
+    ledger,
+    plan,
+    predict,
+    release,
+    report,
+    reproduce,
+)
 
 app = typer.Typer(
     name="noisewise",
@@ -20,10 +31,14 @@ app = typer.Typer(
 )
 app.add_typer(release.app, name="release")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(plan.app, name="plan")
 app.command("inspect")(inspect.inspect)
 app.command("infer")(infer.infer)
 app.command("predict")(predict.predict)
+app.command("check")(check.check)
+app.command("report")(report.report)
 app.command("demo")(demo.demo)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def _version(wanted: bool) -> None:

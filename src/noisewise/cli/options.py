@@ -25,6 +25,25 @@ Source = Annotated[
         "postgresql://host/db#table.",
     ),
 ]
+Family = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal.",
+    ),
+]
+Cliques = Annotated[
+    list[str],
+    typer.Option("--clique", metavar="COLUMN,COLUMN", help="One table over columns; repeat."),
+]
+Levels = Annotated[
+    list[str],
+    typer.Option(
+        metavar=COLUMN_LIST,
+        help="Public categories of every column: a,b,c or 0..9 or a file, one per line; repeat.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Of the simulation.")]
 Epsilon = Annotated[
     float, typer.Option(metavar="E", help="The whole privacy budget of this release.")
 ]
@@ -57,6 +76,16 @@ Dataset = Annotated[
     str | None, typer.Option(metavar="NAME", help="Account in the ledger, where it has several.")
 ]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where the release goes.")]
+OtherX = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--x", metavar="COLUMN", help="Covariate, if others than the owner named; repeat."
+    ),
+]
+OtherY = Annotated[
+    str | None,
+    typer.Option("--y", metavar="COLUMN", help="Response, likewise: any released column."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 CountClamped = Annotated[
     bool,
@@ -74,6 +103,11 @@ def assignment(text: str, option: str) -> tuple[str, str]:
     if not equals or not name or not value:
         raise ArgumentError(f"{option}: must look like NAME=VALUE, not {text!r}")
     return name, value
+
+
+def cliques(given: Iterable[str]) -> list[list[str]]:
+    """``COLUMN,COLUMN``, repeated."""
+    return [[column.strip() for column in text.split(",")] for text in given]
 
 
 def assignments(given: Iterable[str] | None, option: str) -> dict[str, str]:

@@ -11,22 +11,35 @@ import typer
 from noisewise.artifact import ArgumentError, Release, ReleaseError
 from noisewise.cli import options as o
 
+PAGE = b"<!doctype html>"
 
-def writable(out: Path, ours: Callable[[Path], bool] | None = None, what: str = "release") -> None:
+
+def writable(
+    out: Path,
+    ours: Callable[[Path], bool] | None = None,
+    what: str = "release",
+    option: str = "--out",
+) -> None:
     """Checked before budget or time is spent: a result that cannot be written would be lost.
 
     A file that is there already is replaced only if it is ``ours``, a release unless told.
     """
     ours = ours or _is_release
     if not out.parent.is_dir():
-        raise ArgumentError(f"--out: there is no folder {str(out.parent)!r}")
+        raise ArgumentError(f"{option}: there is no folder {str(out.parent)!r}")
     # A device or a pipe would be replaced by an ordinary file.
     if (out.exists() and not out.is_file()) or not os.access(out.parent, os.W_OK):
-        raise ArgumentError(f"--out: {str(out)!r} cannot be written")
+        raise ArgumentError(f"{option}: {str(out)!r} cannot be written")
     if out.exists() and not ours(out):
         raise ArgumentError(
-            f"--out: {str(out)!r} exists and is not a {what}; it will not be overwritten"
+            f"{option}: {str(out)!r} exists and is not a {what}; it will not be overwritten"
         )
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file may be one of our pages: HTML it is, at least."""
+    with open(path, "rb") as opened:
+        return opened.read(len(PAGE)).lower() == PAGE
 
 
 def _is_release(path: Path) -> bool:

@@ -73,14 +73,7 @@ def exponential_family(
     column: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column that follows the family.")
     ],
-    family: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or "
-            "normal.",
-        ),
-    ],
+    family: o.Family,
     epsilon: o.Epsilon,
     out: o.Out,
     bounds: Annotated[
@@ -144,17 +137,8 @@ def exponential_family(
 @app.command("graphical-model")
 def graphical_model(
     source: o.Source,
-    clique: Annotated[
-        list[str], typer.Option(metavar="COLUMN,COLUMN", help="One table over columns; repeat.")
-    ],
-    levels: Annotated[
-        list[str],
-        typer.Option(
-            metavar=o.COLUMN_LIST,
-            help="Public categories of every column: a,b,c or 0..9 or a file, one per line; "
-            "repeat.",
-        ),
-    ],
+    clique: o.Cliques,
+    levels: o.Levels,
     epsilon: o.Epsilon,
     out: o.Out,
     mechanism: o.Mechanism = "laplace",
@@ -191,7 +175,7 @@ def graphical_model(
     with reading("reading") as progress:
         made = release.graphical_model(
             source,
-            cliques=[[column.strip() for column in c.split(",")] for c in clique],
+            cliques=o.cliques(clique),
             levels=listed,
             epsilon=epsilon,
             **_terms(mechanism, delta, neighbours, groups, sizes, ledger, dataset),

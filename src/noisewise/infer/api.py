@@ -127,7 +127,8 @@ def infer(
         given = problem(release, prior, x, y)
     with reporting(progress, f"sampling ({method})") as report:
         post = methods[method](given, seed, chains, draws, report)
-    return replace(post, guarantees=tuple(r.guarantee.statement() for r in releases))
+    promised = tuple(r.guarantee.statement() for r in releases)
+    return replace(post, guarantees=promised, releases=tuple(releases))
 
 
 def _listed(release: Any) -> list[Release]:

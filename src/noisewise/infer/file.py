@@ -2,7 +2,8 @@
 
 Draws are in group ``posterior``, draws of the prior in ``prior`` where the posterior has them,
 R-hat, ESS and what a method tells of each group in ``sample_stats``; words are attributes of
-``posterior``. What only inference itself needs (``Posterior.latent``) is left out.
+``posterior``. The releases themselves, public as they are, stand in ``observed_data``. What only
+inference itself needs (``Posterior.latent``) is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.artifact.whole import whole
 from noisewise.infer.expfam.families import find
@@ -27,6 +28,9 @@ VERSION = 1
 PRIOR_DRAWS = 20_000
 LONGEST = 30_000
 """Characters of an attribute: HDF5 takes 64 KiB, and a person reads less."""
+MOST_GROUPS = 200
+"""Up to which the deviations without noise are worked out and kept."""
+JUDGED = ("rhat", "ess", "sd_without_noise")
 RESERVED = {"chain", "draw", "group", "parameter"}
 """Names of dimensions, which no variable may have."""
 
@@ -39,6 +43,8 @@ def save(post: Posterior, path: Path) -> Path:
     data = inference_data(_renamed(post.draws, variables), post.keys)
     data.posterior.attrs.update(_attributes(post))
     data.add_groups(sample_stats=_statistics(post))
+    if post.releases:
+        data.add_groups(observed_data=_releases(post))
     if post.prior_draws is not None:
         before = _renamed(post.prior_draws(PRIOR_DRAWS), variables)
         data.extend(inference_data({k: v[None] for k, v in before.items()}, None, "prior"))
@@ -80,7 +86,7 @@ def _posterior(path: Path, posterior: Any) -> Posterior:
     order = ("group", "chain", "draw") if grouped else ("chain", "draw")
     draws = {n: posterior[v].transpose(*order).values for n, v in variables.items()}
     stats = _group(path, "sample_stats")
-    per_group = {n: stats[n].values for n in stats.data_vars if n not in ("rhat", "ess")}
+    per_group = {n: stats[n].values for n in stats.data_vars if n not in JUDGED}
     made = json.loads(said["family"])
     return Posterior(
         draws=draws,
@@ -95,6 +101,8 @@ def _posterior(path: Path, posterior: Any) -> Posterior:
         family=None if made is None else find(made["name"])(**_tuples(made["known"])),
         prior_draws=_stored(_group(path, "prior"), variables) if said["prior_draws"] else None,
         guarantees=tuple(json.loads(said["guarantees"])),
+        releases=_released(path) if said.get("releases") else (),
+        without_noise=_without(stats, names),
     )
 
 
@@ -131,6 +139,7 @@ def _attributes(post: Posterior) -> dict[str, str | int]:
         "prior_draws": PRIOR_DRAWS if post.prior_draws is not None else 0,
         "status": post.status,
         "guarantees": json.dumps(post.guarantees),
+        "releases": len(post.releases),
         "details": json.dumps(details, default=_plain),
     }
 
@@ -153,6 +162,9 @@ def _statistics(post: Posterior) -> Any:
         name: (dims, np.stack([np.asarray(v) for v in values.values()]))
         for name, values in (("rhat", post.rhat), ("ess", post.ess))
     }
+    if post.without_noise is not None and len(post.keys or ()) <= MOST_GROUPS:
+        alone = post.without_noise()
+        content["sd_without_noise"] = (dims, np.stack([np.asarray(v) for v in alone.values()]))
     for name, value in post.details.items():
         if _is_per_group(value):
             content[name] = (("group",) if post.keys is not None else (f"{name}_of",), value)
@@ -160,6 +172,25 @@ def _statistics(post: Posterior) -> Any:
     if post.keys is not None:
         coords["group"] = list(post.keys)
     return xarray.Dataset(content, coords)
+
+
+def _releases(post: Posterior) -> Any:
+    """What was observed: the files the owner published, word for word."""
+    import xarray
+
+    return xarray.Dataset({"release": (("release_of",), [r.to_json() for r in post.releases])})
+
+
+def _released(path: Path) -> tuple[Release, ...]:
+    found = _group(path, "observed_data")["release"].values
+    return tuple(Release.from_json(str(text)) for text in found)
+
+
+def _without(stats: Any, names: list[str]) -> Callable[[], dict[str, np.ndarray]] | None:
+    if "sd_without_noise" not in stats:
+        return None
+    alone = dict(zip(names, stats["sd_without_noise"].values, strict=True))
+    return lambda: alone
 
 
 def _group(path: Path, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, Release
 from noisewise.infer.prediction import Prediction, predict, predict_record
 
 if TYPE_CHECKING:
@@ -25,12 +25,14 @@ class Posterior:
     """Draws by parameter name: arrays (chain, draw), or (group, chain, draw) where grouped.
 
     ``rhat`` and ``ess`` hold one number (or one per group) for each parameter. ``family`` is the
-    exponential family where it is one; then ``y`` is its column and ``x`` is empty, and
-    ``prior_draws(number)`` draws its parameters from the prior. ``latent`` holds what else a method
+    exponential family where it is one; then ``y`` is its column and ``x`` is empty.
+    ``prior_draws(number)`` draws the parameters from the prior. ``latent`` holds what else a method
     infers, where it fits memory: for ``exact`` regression the sums behind the noise ``s`` (in the
     box), and the mean ``mu_x`` and covariance ``tau2`` of the covariates (user's units), arrays
     (…, chain, draw, …). ``details`` tells tries, divergences, projections and seconds.
-    ``guarantees`` says in words what each release promised the people behind it.
+    ``guarantees`` says in words what each release promised the people behind it; ``releases`` are
+    the public files themselves. ``without_noise()`` gives the standard deviation to be expected of
+    every parameter had the sums been published as they are (``without_noise.py`` of each family).
     """
 
     draws: Mapping[str, np.ndarray]
@@ -46,6 +48,8 @@ class Posterior:
     family: Any = None
     prior_draws: Callable[[int], Mapping[str, np.ndarray]] | None = None
     guarantees: tuple[str, ...] = ()
+    releases: tuple[Release, ...] = ()
+    without_noise: Callable[[], Mapping[str, np.ndarray]] | None = None
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:
@@ -144,3 +148,20 @@ class Posterior:
             told = f"{self.family.name} by {self.method}, prior {self.prior}"
             return f"<Posterior of {self.y}, {told}: {self.status}>"
         return f"<Posterior of {self.y} on {', '.join(self.x)} by {self.method}: {self.status}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: where the parameters lie, and whether to trust it."""
+        from noisewise.artifact import notebook
+
+        numbers = ("mean", "sd", "lower", "upper")
+        rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()
+        names = [c for c in rows if c in ("group", "parameter")]
+        shown = [
+            (*(str(row[c]) for c in names), *(f"{row[c]:.4g}" for c in numbers))
+            for _, row in rows.iterrows()
+        ]
+        return notebook.fragment(
+            f"Posterior of {self.y}" + (f" on {', '.join(self.x)}" if self.x else ""),
+            (f"Method {self.method}; 95 % intervals. {self.status}", *self.guarantees),
+            (*names, *numbers), shown,
+        )  # fmt: skip

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from noisewise.release.partition.prior import Zellner
     from noisewise.release.partition.probability import posterior_probability
     from noisewise.release.partition.quantile import posterior_quantile
+    from noisewise.release.publish import Blank
 
 _HOMES = {
+    "Blank": "publish",
     "PrivateBounds": "arguments",
     "exponential_family": "expfam",
     "graphical_model": "graphical",
@@ -40,6 +42,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Blank",
     "PrivateBounds",
     "Zellner",
     "exponential_family",

@@ -30,6 +30,7 @@ from noisewise.artifact import (
     Statistic,
 )
 from noisewise.artifact.codec import MAX_BYTES
+from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
 from noisewise.release.arguments import PrivateBounds, widest
 from noisewise.release.budget import Terms, equal_shares, shares
@@ -56,6 +57,20 @@ Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
 
 MOST_VALUES = MAX_BYTES // 24
 """As many 64-bit integers as a file surely holds: nothing is spent on one that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A source for planning: n records that nobody has. What it gives is all settings.
+
+    Nothing is read, spent or drawn; the released numbers are zeros.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 < self.n <= MAX_ROWS:
+            raise ArgumentError(f"n: must be a whole number from 1 to {MAX_ROWS}, not {self.n!r}")
 
 
 @dataclass(frozen=True)
@@ -93,7 +108,9 @@ def publish(source: Any, order: Order) -> Release:
     """Carry the order out."""
     names = order.kinds + (("bounds",) if order.wishes else ())
     costs = shares(order.terms.cost, names, order.split)
-    _rehearse(order, costs)
+    blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
+    if isinstance(source, Blank):
+        return blank
     till = Till(order)
     reader = open_source(source)
     group = () if order.groups is None else (order.groups.column,)
@@ -118,10 +135,11 @@ def publish(source: Any, order: Order) -> Release:
     return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
 
 
-def _rehearse(order: Order, costs: Mapping[str, float]) -> None:
+def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
     """Assemble the release with zeros: what the wire or a mechanism refuses costs nothing here.
 
-    Bounds that are still to be chosen take the widest values they can have.
+    Bounds that are still to be chosen take the widest values they can have. ``n`` is the size of
+    every group.
     """
     bounds = {c: widest(b) for c, b in order.bounds.items()}
     groups = 1 if order.groups is None else len(order.groups.keys)
@@ -138,7 +156,7 @@ def _rehearse(order: Order, costs: Mapping[str, float]) -> None:
             Selection(c, widest(w), w.half_candidates, w.quantiles, each)
             for c, w in order.wishes.items()
         )
-        assemble(order, bounds, selections, blocks, np.zeros(groups, np.int64), None)
+        return assemble(order, bounds, selections, blocks, np.full(groups, n, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
 

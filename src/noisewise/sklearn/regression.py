@@ -79,7 +79,7 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         """Moments of the draws: all that a prediction's mean and deviation need."""
         names = (*post.x, "intercept")
         drawn = np.stack([post.draws[name].ravel() for name in names])
-        self.posterior_ = replace(post, latent={}, prior_draws=None)
+        self.posterior_ = replace(post, latent={}, prior_draws=None, without_noise=None)
         self.n_features_in_ = len(post.x)
         self.coef_ = drawn[:-1].mean(axis=1)
         self.intercept_ = float(drawn[-1].mean())

@@ -12,6 +12,7 @@ import numpy as np
 
 from noisewise.infer.expfam.family import Conjugate, Family, draw
 from noisewise.infer.expfam.problem import Problem
+from noisewise.infer.expfam.without_noise import deviations
 from noisewise.infer.linear.assemble import judge
 from noisewise.infer.posterior import Posterior
 
@@ -40,6 +41,7 @@ def posterior(
         details=details,
         family=problem.family,
         prior_draws=partial(prior_draws, problem.family, problem.prior),
+        without_noise=None if method == "naive" else partial(deviations, problem, theta),
     )
 
 

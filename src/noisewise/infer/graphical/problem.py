@@ -76,9 +76,14 @@ def problems(
 
 
 def _sizes(release: Release, model: Structure, counts: np.ndarray) -> np.ndarray:
-    """n where it is public; else the tables' totals, each weighted by its precision."""
+    """n where it is public; else what the tables' totals say, each weighted by its precision."""
     if release.n is not None:
         return np.atleast_1d(np.asarray(release.n, dtype=float))
+    return estimated_sizes(model, counts)
+
+
+def estimated_sizes(model: Structure, counts: np.ndarray) -> np.ndarray:
+    """The number of people behind noisy tables (group, cell)."""
     totals = np.stack([counts[:, where].sum(axis=1) for where in model.slices], axis=1)
     precision = np.array([1.0 / (where.stop - where.start) for where in model.slices])
     return np.asarray(np.maximum(totals @ precision / precision.sum(), 1.0))

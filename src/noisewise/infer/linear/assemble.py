@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from noisewise.infer.linear.problem import Problem
+from noisewise.infer.linear.without_noise import deviations
 from noisewise.infer.posterior import Posterior
 from noisewise.numerics.convergence import diagnose
+from noisewise.priors import NormalInverseGamma
 
 _SLAB = 4096
 
@@ -51,7 +54,21 @@ def assembled(
         prior=f"response {problem.response}; covariates {problem.covariates}",
         details=details,
         latent=latent or {},
+        prior_draws=partial(prior_draws, problem.response, names),
+        without_noise=partial(deviations, problem, latent) if latent else None,
     )
+
+
+def prior_draws(
+    prior: NormalInverseGamma, names: tuple[str, ...], number: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Draws of every coefficient and the error variance before anything is seen."""
+    rng = np.random.default_rng(seed)
+    sigma2 = prior.rate / rng.standard_gamma(prior.shape, number)
+    white = rng.standard_normal((len(prior.mean), number))
+    # Λ0 = L Lᵀ: L⁻ᵀ times white noise has covariance Λ0⁻¹.
+    spread = np.linalg.solve(np.linalg.cholesky(prior.precision).T, white) * np.sqrt(sigma2)
+    return dict(zip(names, [*(prior.mean[:, None] + spread), sigma2], strict=True))
 
 
 def judge(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

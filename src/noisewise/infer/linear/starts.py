@@ -79,7 +79,16 @@ def prior_statistics(
     sizes = np.broadcast_to(n[:, None], shape)
     if n_noise is not None:
         sizes = np.maximum(sizes + rng.laplace(0, n_noise, shape), q + 2)
-    theta, variance, x_mean, x_factor = prior_parameters(rng, prior, shape)
+    return statistics_of(rng, prior_parameters(rng, prior, shape), sizes, rank)
+
+
+def statistics_of(
+    rng: np.random.Generator, drawn: Parameters, sizes: np.ndarray, rank: int
+) -> Statistics:
+    """Statistics of ``sizes`` records each, of a normal law with these parameters (errata E12)."""
+    theta, variance, x_mean, x_factor = drawn
+    shape, d = sizes.shape, x_mean.shape[-1]
+    q = d + 1
     # A record is law_mean + law @ white noise, jointly for (x, y).
     law = np.zeros((*shape, q, q))
     law[..., :d, :d] = x_factor

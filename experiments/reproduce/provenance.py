@@ -1,0 +1,51 @@
+"""Where a number comes from: command, settings, commit, versions, date, seconds."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = ("noisewise", "numpy", "scipy", "jax", "pandas", "matplotlib")
+
+
+def commit(folder: Path) -> str:
+    """Of the checkout, with a mark where files differ from it; "unknown" outside of one."""
+    try:
+        head = _git(folder, "rev-parse", "--short=12", "HEAD")
+        changed = _git(folder.parent, "status", "--porcelain", "src", "experiments")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return f"{head}+changes" if changed else head
+
+
+def provenance(
+    name: str, size: str, settings: Mapping[str, Any], commits: list[str], seconds: float,
+    resumed: int,
+) -> dict[str, Any]:  # fmt: skip
+    """``seconds`` of this run; cells found from an earlier one are counted, not timed."""
+    quick = " --quick" if size == "quick" else ""
+    return {
+        "command": f"noisewise reproduce {name}{quick}",
+        "settings": dict(settings),
+        "seed": settings.get("seed"),
+        "commits": commits,
+        "versions": {library: version(library) for library in LIBRARIES},
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "seconds": round(seconds, 1),
+        "cells_from_an_earlier_run": resumed,
+    }
+
+
+def _git(folder: Path, *words: str) -> str:
+    ended = subprocess.run(
+        ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True
+    )
+    return ended.stdout.strip()

@@ -1,0 +1,61 @@
+"""Finished cells of a study, kept as they are finished: what was interrupted goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from noisewise.diagnostics import Journal
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class TrialStore:
+    """``cell(key, compute)`` runs ``compute`` once for this key under these settings, ever.
+
+    The settings (the seed among them) are part of every key. ``commit`` is noted beside each cell,
+    so that rows of an older version are told from new ones. ``report`` hears of every cell.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    commit: str = ""
+    report: Callable[[str], None] | None = None
+    fresh: int = 0
+    resumed: int = 0
+    commits: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._journal = Journal(self.path)
+
+    def cell(
+        self, key: Mapping[str, Any], compute: Callable[[], Row | list[Any]]
+    ) -> list[dict[str, Any]]:
+        """The rows of this cell, each with the key's own entries."""
+        name = {"cell": dict(key), "settings": dict(self.settings)}
+        line = self._journal.get(name)
+        if line is None:
+            start = time.perf_counter()
+            made = compute()
+            seconds = time.perf_counter() - start
+            rows = [dict(made)] if isinstance(made, Mapping) else [dict(r) for r in made]
+            self._journal.put(name, rows, commit=self.commit, seconds=round(seconds, 3))
+            self._tell(f"{_words(key)}: {seconds:.1f} s")
+            self.fresh += 1
+            line = self._journal.get(name) or {}
+        else:
+            self.resumed += 1
+        self.commits.add(str(line.get("commit", "")))
+        return [{**key, **row} for row in line["rows"]]
+
+    def _tell(self, what: str) -> None:
+        if self.report is not None:
+            self.report(what)
+
+
+def _words(key: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k} {v}" for k, v in key.items())

@@ -1,0 +1,127 @@
+"""Trials in batches, with a journal on disk: an interrupted study goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Report = Callable[[int, int], None]
+Rows = list[dict[str, Any]]
+
+
+class Journal:
+    """Rows of finished pieces of work, one JSON line for each, flushed as it is written.
+
+    A piece is known by its key, any JSON. A line that an interruption cut short is ignored.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._known: dict[str, dict[str, Any]] = {}
+        if self.path.exists():
+            for text in self.path.read_text(encoding="utf-8").splitlines():
+                line = _parsed(text)
+                if line is not None:
+                    self._known[line["id"]] = line
+
+    def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The line of this key, with its "rows"; None unless it was finished."""
+        return self._known.get(_name(key))
+
+    def put(self, key: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], **notes: Any) -> None:
+        """Keep it, with notes such as seconds."""
+        line = {"id": _name(key), "key": plain(key), **notes, "rows": plain(list(rows))}
+        with open(self.path, "a+b") as file:
+            # A line that was cut short must not swallow this one.
+            if file.tell() and not _ends_with_newline(file):
+                file.write(b"\n")
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._known[line["id"]] = line
+
+
+def run_trials(
+    batch: Callable[[np.random.Generator, int], Mapping[str, np.ndarray]],
+    trials: int,
+    *,
+    seed: int,
+    size: int = 100,
+    journal: Journal | None = None,
+    key: Mapping[str, Any] | None = None,
+    progress: Report | None = None,
+) -> dict[str, np.ndarray]:
+    """``batch(rng, number)`` until there are ``trials``; arrays lead with the trial.
+
+    Every batch has a random stream of its own, from the seed, the key and its number, so that
+    resuming changes nothing.
+
+    Args:
+        batch: runs a number of trials at once; returns arrays by name.
+        trials: how many in all.
+        seed: of all batches together.
+        size: trials in a batch; the last one may be smaller.
+        journal: where finished batches are kept, and found again.
+        key: names this study in the journal, any JSON.
+        progress: called with trials done and trials in all.
+    """
+    if trials < 1 or size < 1:
+        raise ValueError(f"trials, size: must be at least 1, not {trials!r}, {size!r}")
+    word = int.from_bytes(hashlib.sha256(_name(key or {}).encode()).digest()[:8], "big")
+    parts: list[dict[str, np.ndarray]] = []
+    for number, begin in enumerate(range(0, trials, size)):
+        count = min(size, trials - begin)
+        name = {**(key or {}), "seed": seed, "batch": number, "trials": count}
+        line = None if journal is None else journal.get(name)
+        if line is None:
+            made = batch(np.random.default_rng([seed, number, word]), count)
+            found = {k: np.asarray(v) for k, v in made.items()}
+            for k, v in found.items():
+                if len(v) != count:
+                    raise ValueError(f"batch: {k!r} must lead with {count} trials, not {len(v)}")
+            if journal is not None:
+                journal.put(name, [{k: v.tolist() for k, v in found.items()}])
+        else:
+            found = {k: np.asarray(v) for k, v in line["rows"][0].items()}
+        parts.append(found)
+        if progress is not None:
+            progress(begin + count, trials)
+    return {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
+
+
+def plain(value: Any) -> Any:
+    """The same in JSON's own types."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    return value
+
+
+def _name(key: Mapping[str, Any]) -> str:
+    text = json.dumps(plain(key), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) and {"id", "rows"} <= set(line) else None
+
+
+def _ends_with_newline(file: Any) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return bool(file.read(1) == b"\n")

@@ -1,0 +1,46 @@
+"""One self-contained HTML page about a result: nothing is loaded, nothing is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from noisewise.report.html import write
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["render", "save"]
+
+
+def render(result: Any, check: Any = None) -> str:
+    """The page of a Posterior, a graphical model, a partition release, a check or a plan.
+
+    ``check``: what ``noisewise check`` found of the same release, if it was asked.
+    """
+    from noisewise.artifact import Release
+
+    if isinstance(result, Release):
+        from noisewise.report.answer import page
+
+        return page(result)
+    if hasattr(result, "clique_marginals"):
+        from noisewise.report.graphical import page as page_of_model
+
+        return page_of_model(result)
+    if hasattr(result, "recommended"):
+        from noisewise.report.calibration import page as page_of_check
+
+        return page_of_check(result)
+    if hasattr(result, "wish"):
+        from noisewise.report.forecast import page as page_of_plan
+
+        return page_of_plan(result)
+    from noisewise.report.posterior import page as page_of_posterior
+
+    return page_of_posterior(result, check)
+
+
+def save(result: Any, path: str | os.PathLike[str], check: Any = None) -> Path:
+    """Write the page; it appears whole or not at all."""
+    return write(render(result, check), Path(path))

@@ -1,0 +1,43 @@
+"""The page of a partition release, which is its own answer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError, Release
+from noisewise.report import html, released
+
+
+def page(release: Release) -> str:
+    """Guarantee, answer, and where it would lie without the noise."""
+    if not release.family.startswith("posterior-"):
+        raise ArgumentError(
+            f"posterior: this is a {release.family} release; run noisewise infer on it first, and "
+            "report on the posterior"
+        )
+    quantile = release.family == "posterior-quantile"
+    found = release.answer()
+    values = np.atleast_1d(found.quantile if quantile else found.probability)
+    ends = np.reshape(found.interval(0.9), (-1, 2))
+    rows = [
+        (str(i + 1), float(v), float(a), float(b))
+        for i, (v, (a, b)) in enumerate(zip(values, ends, strict=True))
+    ]
+    said = {k: ", ".join(v) if isinstance(v, tuple) else v for k, v in release.model.items()}
+    asked = html.table("What was asked", ("word", "value"), [(k, str(v)) for k, v in said.items()])
+    name = "quantile" if quantile else "probability"
+    answer = html.table(
+        "The answer; lower and upper hold it but for the privacy noise, with probability 90 %",
+        ("answer", name, "lower", "upper"),
+        rows,
+    )
+    lead = html.paragraphs("Answered by random partitions of the table: the release is the answer.")
+    sections = (
+        html.section("result", "The answer", answer, asked),
+        html.section(
+            "promise", "What was promised",
+            released.promise([release], [release.guarantee.statement()]),
+        ),
+        html.section("released", "What was released", released.content(release)),
+    )  # fmt: skip
+    return html.page(f"A posterior {name} of one coefficient", lead, sections)

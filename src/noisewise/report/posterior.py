@@ -1,0 +1,145 @@
+"""The page of a posterior, section by section."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from noisewise.report import html, pictures, released
+from noisewise.report.calibration import calibration
+from noisewise.report.prediction import prediction
+
+PRIOR_DRAWS = 20_000
+TRACES = 3
+MOST_GROUPS = 120
+"""Groups in one drawing; of more, evenly spaced ones."""
+
+
+def page(post: Any, check: Any = None) -> str:
+    """Everything there is to say, as one HTML file."""
+    what = f"{post.y} given {', '.join(post.x)}" if post.x else f"{post.y} ({post.family.name})"
+    if len(post.x) > 4:
+        what = f"{post.y} given {len(post.x)} covariates"
+    lead = html.paragraphs(
+        f"A posterior by method {post.method!r}, worked out from "
+        + ("a public file" if len(post.guarantees) < 2 else f"{len(post.guarantees)} public files")
+        + " alone. It accounts for too little data and for the privacy noise together."
+        if post.method != "naive"
+        else "A posterior by method 'naive', which takes the noisy numbers for exact ones."
+    )
+    sections = (
+        html.section("result", "The result", _result(post)),
+        html.section(
+            "promise", "What was promised", released.promise(post.releases, post.guarantees)
+        ),
+        html.section("released", "What was released", *map(released.content, post.releases)),
+        html.section("posterior", "Posterior and prior", _posterior(post)),
+        html.section("privacy", "What privacy cost", _cost(post)),
+        html.section("prediction", "Prediction", prediction(post)),
+        html.section("convergence", "Can the computation be trusted?", _convergence(post)),
+        html.section("calibration", "Is the method calibrated here?", calibration(check)),
+    )  # fmt: skip
+    return html.page(what, lead, sections)
+
+
+def _result(post: Any) -> str:
+    made = html.verdict(post.converged, post.status.split(":")[0].capitalize(), post.status)
+    if post.method == "naive":
+        made += html.verdict(
+            False, "Do not rely on these intervals", "The method ignores the privacy noise."
+        )
+    rows = post.summary().reset_index()
+    leading = [c for c in ("group", "parameter") if c in rows]
+    numbers = ("mean", "sd", "lower", "upper")
+    listed = [
+        (*(str(row[c]) for c in leading), *(float(row[c]) for c in numbers))
+        for _, row in rows.head(2000).iterrows()
+    ]
+    if len(rows) > len(listed):
+        made += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
+    caption = "Posterior in the units of the data; lower and upper end a 95 % interval"
+    return made + html.table(caption, (*leading, *numbers), listed)
+
+
+def _posterior(post: Any) -> str:
+    if post.keys is not None:
+        return _groups(post)
+    before = post.prior_draws(PRIOR_DRAWS) if post.prior_draws is not None else {}
+    figures = [
+        html.figure(pictures.density(name, values.ravel(), before.get(name)), name)
+        for name, values in post.draws.items()
+    ]
+    keys = [("posterior", "posterior")]
+    if before:
+        keys.append(("prior", "prior: what was believed before the release"))
+    told = html.paragraphs(
+        "The line under a hill marks its 95 % interval. Where posterior and prior look alike, the "
+        "release said little, and the answer is mostly the prior's."
+        if before
+        else "The line under a hill marks its 95 % interval."
+    )
+    prior = html.folded("The prior in numbers", html.text("pre", post.prior)) if post.prior else ""
+    return told + html.legend(*keys) + html.grid(figures) + prior
+
+
+def _groups(post: Any) -> str:
+    chosen = np.unique(np.linspace(0, len(post.keys) - 1, MOST_GROUPS).round().astype(int))
+    figures = []
+    for name, values in post.draws.items():
+        flat = values[chosen].reshape(len(chosen), -1)
+        low, high = np.quantile(flat, [0.025, 0.975], axis=1)
+        drawn = pictures.caterpillar(name, low, flat.mean(axis=1), high)
+        figures.append(html.figure(drawn, name))
+    some = (
+        f"{len(chosen)} of the {len(post.keys)} groups are drawn. "
+        if len(chosen) < len(post.keys)
+        else ""
+    )
+    told = html.paragraphs(f"{some}95 % intervals of every group, from the lowest mean up.")
+    return told + html.grid(figures)
+
+
+def _cost(post: Any) -> str:
+    if post.without_noise is None or post.keys is not None:
+        return html.paragraphs(
+            "How wide the intervals would be without privacy noise is worked out for one group, "
+            "and for methods that model the noise."
+        )
+    alone = post.without_noise()
+    sd = {name: float(values.std(ddof=1)) for name, values in post.draws.items()}
+    # Monte Carlo error can make the part larger than the whole by a hair.
+    share = np.array([np.clip(1 - (float(alone[n]) / sd[n]) ** 2, 0, 1) for n in sd])
+    rows = [(n, sd[n], float(alone[n]), f"{s:.0%}") for n, s in zip(sd, share, strict=True)]
+    head = ("parameter", "sd", "sd without privacy", "variance due to privacy")
+    said = "Share of the variance that is due to privacy: " + ", ".join(
+        f"{n} {s:.0%}" for n, s in zip(sd, share, strict=True)
+    )
+    told = html.paragraphs(
+        "Had the sums been published as they are, the posterior could be expected to have the "
+        "smaller standard deviation. The rest of the variance is the price of privacy; the "
+        "remaining part only more records would lower."
+    )
+    figure = html.figure(pictures.bars(said, tuple(sd), share))
+    return told + figure + html.table("Standard deviations", head, rows)
+
+
+def _convergence(post: Any) -> str:
+    rhat = {n: float(np.max(v)) for n, v in post.rhat.items()}
+    ess = {n: float(np.min(v)) for n, v in post.ess.items()}
+    head = ("parameter", "R-hat", "effective draws")
+    worst = "" if post.keys is None else " (the worst group's)"
+    made = html.table(
+        f"R-hat should be below 1.01, effective draws at least 400{worst}",
+        head,
+        [(n, f"{rhat[n]:.4f}", f"{ess[n]:.0f}") for n in rhat],
+    )
+    if post.keys is not None:
+        return made
+    chosen = sorted(rhat, key=lambda n: -rhat[n])[:TRACES]
+    figures = [html.figure(pictures.trace(n, post.draws[n]), f"draws of {n}") for n in chosen]
+    told = html.paragraphs(
+        "Chains that started far apart should cover the same ground; these are the parameters "
+        "with the highest R-hat."
+    )
+    return made + told + html.grid(figures)

@@ -1,0 +1,140 @@
+"""What a check found: verdicts in words, and a file that a report can show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from noisewise.artifact import ArgumentError
+from noisewise.artifact.version import VERSION as SOFTWARE
+from noisewise.artifact.whole import whole
+
+FORMAT = "noisewise-check"
+VERSION = 1
+ALARM = 0.01
+"""A calibrated method is flagged with at most this probability."""
+LEVEL = 0.95
+STUCK = 0.05
+"""Share of trials without convergence from which a method is not to be trusted, right or wrong."""
+
+
+@dataclass(frozen=True)
+class MethodCheck:
+    """One method: per parameter its KS p-value, coverage and mean width of 95 % intervals.
+
+    ``ranks`` (parameter, trial): the share of posterior draws below the truth.
+    """
+
+    method: str
+    parameters: tuple[str, ...]
+    p_values: tuple[float, ...]
+    coverage: tuple[float, ...]
+    width: tuple[float, ...]
+    unconverged: float
+    ranks: tuple[tuple[float, ...], ...]
+
+    @property
+    def trials(self) -> int:
+        """How many."""
+        return len(self.ranks[0])
+
+    @property
+    def passed(self) -> bool:
+        """It converges, and ranks and coverage are no further off than chance allows (1 %)."""
+        if self.unconverged > STUCK:
+            return False
+        each = ALARM / 2 / len(self.parameters)
+        least = stats.binom.ppf(each, self.trials, LEVEL) / self.trials
+        return bool(min(self.p_values) >= each and min(self.coverage) >= least)
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.passed:
+            return "calibrated, as far as these trials can tell"
+        if self.unconverged > STUCK:
+            return f"did not converge in {self.unconverged:.0%} of the trials"
+        worst = int(np.argmin(self.coverage))
+        return (
+            f"not calibrated: its 95 % intervals of {self.parameters[worst]} held the truth in "
+            f"{self.coverage[worst]:.0%} of the trials"
+            if self.coverage[worst] < LEVEL - 0.02
+            else "not calibrated: the truth's ranks are not uniform"
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was simulated, what each method made of it, and which to use."""
+
+    settings: Mapping[str, Any]
+    methods: tuple[MethodCheck, ...]
+
+    @property
+    def recommended(self) -> str | None:
+        """The first calibrated method, in the order best to worst; None where there is none."""
+        return next((m.method for m in self.methods if m.passed), None)
+
+    @property
+    def advice(self) -> str:
+        """In words."""
+        if self.recommended is None:
+            return (
+                "None of the methods tried is calibrated here. Give a prior that knows more, or "
+                "ask the owner for a release with less noise."
+            )
+        flagged = [m.method for m in self.methods if not m.passed]
+        also = f" Do not use {', '.join(flagged)} here." if flagged else ""
+        return f"Use {self.recommended}.{also}"
+
+    def of(self, method: str) -> MethodCheck:
+        """One method's part."""
+        return next(m for m in self.methods if m.method == method)
+
+    def to_json(self) -> str:
+        """For a file."""
+        said = {"format": FORMAT, "version": VERSION, "software": SOFTWARE}
+        told = {"recommended": self.recommended, "advice": self.advice}
+        methods = [{**asdict(m), "passed": m.passed, "verdict": m.verdict} for m in self.methods]
+        return json.dumps({**said, "settings": self.settings, **told, "methods": methods}, indent=1)
+
+    def save(self, path: Path) -> Path:
+        """The file, whole or not at all."""
+        with whole(
+            path, lambda why: ArgumentError(f"--out: cannot write {str(path)!r}: {why}")
+        ) as beside:
+            beside.write_text(self.to_json(), encoding="utf-8")
+        return path
+
+
+def load_check(path: Path) -> Check:
+    """Read what ``Check.save`` wrote."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not JSON"
+        raise ArgumentError(f"--check: {str(path)!r} cannot be read: {why}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ArgumentError(f"--check: {str(path)!r} was not written by noisewise check")
+    if content.get("version") != VERSION:
+        raise ArgumentError(
+            f"--check: {str(path)!r} has version {content.get('version')!r}, this reads {VERSION}"
+        )
+    try:
+        return Check(content["settings"], tuple(_method(m) for m in content["methods"]))
+    except (KeyError, TypeError) as error:
+        raise ArgumentError(f"--check: {str(path)!r} is damaged ({error!r})") from None
+
+
+def _method(content: Mapping[str, Any]) -> MethodCheck:
+    fields: dict[str, Any] = {
+        k: tuple(content[k]) if isinstance(content[k], list) else content[k]
+        for k in MethodCheck.__dataclass_fields__
+    }
+    return MethodCheck(**{**fields, "ranks": tuple(map(tuple, fields["ranks"]))})

@@ -1,0 +1,142 @@
+"""What will analysts get? Simulated before any ε is spent, and without touching data.
+
+One guessed truth, records of it clamped as the owner would, and for every ε the noise its release
+would have; then the analyst's own methods, on all trials as one batch. All ε see the same records
+and the same noise in other sizes, so that differences between them are not chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError, Release
+from noisewise.diagnostics import Coverage, coverage
+from noisewise.infer._bar import reporting
+from noisewise.simulate import templates
+from noisewise.simulate.forecast import Plan, Row, Wish
+from noisewise.simulate.stage import stage
+from noisewise.simulate.trials import Report, run
+from noisewise.simulate.warn import warnings_of
+
+LEVEL = 0.95
+HALVINGS = 6
+FURTHEST = 64.0
+"""How far beyond the grid a wanted width is looked for."""
+
+
+def plan(
+    at: Callable[[float], Release],
+    n: int,
+    epsilons: Sequence[float],
+    *,
+    methods: Iterable[str] | None = None,
+    guesses: Mapping[str, float] | None = None,
+    prior: Any = None,
+    trials: int = 50,
+    seed: int = 0,
+    width: float | None = None,
+    parameter: str | None = None,
+    progress: Report | bool | None = None,
+) -> Plan:
+    """Interval widths and coverage by ε and method.
+
+    Args:
+        at: a release's settings for an ε; its numbers are not looked at.
+        n: number of records.
+        epsilons: the grid.
+        methods: of ``infer``; the best and ``naive`` unless named.
+        guesses: what is believed of the data (``guess.py``); the rest follows from the bounds.
+        prior: of the analysis, as for ``infer``.
+        trials: simulated releases for every ε.
+        seed: of the simulation.
+        width: find the smallest ε whose mean interval is no wider.
+        parameter: whose interval that is; the first unless named.
+        progress: as for ``infer``.
+    """
+    if not epsilons or min(epsilons) <= 0:
+        raise ArgumentError(f"epsilon: must be one or more numbers above zero, not {epsilons!r}")
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 10:
+        raise ArgumentError(f"trials: must be a whole number of at least 10, not {trials!r}")
+    grid = sorted(set(map(float, epsilons)))
+    release = at(grid[-1])
+    problem = templates.template(release, prior, None, None, n)
+    chosen = templates.chosen(release, methods, templates.planned(release))
+    scene = stage(problem, n, guesses or {}, trials, seed)
+
+    def judged(epsilon: float, method: str) -> Coverage:
+        made = scene.trials(templates.template(at(epsilon), prior, None, None, n), seed)
+        with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
+            return coverage(run(made, method, seed, report).draws, made.truth, LEVEL)
+
+    names = scene.names
+    place = names.index(_named(parameter, names))
+    rows = [
+        Row(epsilon, method, name, float(found.width[i]), float(found.share[i]))
+        for epsilon in grid
+        for method in chosen
+        for found in (judged(epsilon, method),)
+        for i, name in enumerate(names)
+    ]
+    said = templates.settings(release, problem)
+    # Of one epsilon only, and there are several.
+    said.pop("noise_scale")
+    made = Plan(
+        settings={**said, "n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL},
+        guess=scene.told,
+        rows=tuple(rows),
+        without=dict(zip(names, scene.without(seed, LEVEL).tolist(), strict=True)),
+        before=scene.before(LEVEL),
+        outside=scene.outside,
+        warnings=(),
+    )
+    told = warnings_of(made, release, names, scene.clamped(seed, LEVEL))
+    made = replace(made, warnings=told)
+    if width is None:
+        return made
+    wish = _smallest(made, names[place], width, lambda e: judged(e, chosen[0]).width[place])
+    return replace(made, wish=wish)
+
+
+def _named(parameter: str | None, names: tuple[str, ...]) -> str:
+    if parameter is None:
+        return names[0]
+    if parameter not in names:
+        raise ArgumentError(f"parameter: {parameter!r} is unknown; there are {', '.join(names)}")
+    return parameter
+
+
+def _smallest(made: Plan, parameter: str, width: float, at: Callable[[float], float]) -> Wish:
+    """Bisection of log ε between one that is too small and one that suffices."""
+    if not width > 0:
+        raise ArgumentError(f"width: must be above zero, not {width!r}")
+    n = made.settings["n"]
+    if width <= made.without[parameter]:
+        return Wish(
+            parameter, width, None,
+            f"No epsilon gives an interval of {width:g} for {parameter}: even without privacy, "
+            f"{n:,} records give {made.without[parameter]:.4g}. More records would.",
+        )  # fmt: skip
+    low, high = made.epsilons[0], made.epsilons[-1]
+    most, least = high * FURTHEST, low / FURTHEST
+    while at(high) > width:
+        low, high = high, 4 * high
+        if high > most:
+            return Wish(
+                parameter, width, None,
+                f"Even epsilon = {high / 4:g} does not give an interval of {width:g} for "
+                f"{parameter}.",
+            )  # fmt: skip
+    while low > least and at(low) <= width:
+        low, high = low / 4, low
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if at(middle) > width else (low, middle)
+    return Wish(
+        parameter, width, high,
+        f"The smallest epsilon whose intervals for {parameter} are {width:g} wide in the mean is "
+        f"about {high:.3g}.",
+    )  # fmt: skip
