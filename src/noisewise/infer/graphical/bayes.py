@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.infer._loops import forget
 from noisewise.infer.graphical import cgm
 from noisewise.infer.graphical.contrasts import contrasts
 from noisewise.infer.graphical.likelihood import maximise
@@ -146,6 +147,7 @@ def run(
     q = mcmc.get_samples(group_by_chain=True)["q"]
     log_tau, drawn, marginals = _everything(oracle, data, q.reshape(-1, size))
     told = mcmc.get_extra_fields()
+    forget()
     details = {
         "divergences": int(told["diverging"].sum()),
         "leapfrog_steps": float(told["num_steps"].mean()),

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.infer._loops import forget
 from noisewise.infer.linear.assemble import posterior
 from noisewise.infer.linear.collapsed import Prior
 from noisewise.infer.linear.problem import Problem
@@ -113,6 +114,7 @@ def run(
         mcmc.run(fresh, z, noise, prior, extra_fields=("diverging",))
         drawn.append(np.asarray(mcmc.get_samples(group_by_chain=True)["parameters"]))
         divergences.append(int(mcmc.get_extra_fields()["diverging"].sum()))
+        forget()
         if progress is not None:
             progress(group + 1, groups)
     details = {"divergences": np.array(divergences), "warm_up": WARM_UP}
