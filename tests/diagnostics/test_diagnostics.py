@@ -110,3 +110,20 @@ def test_deciles() -> None:
     assert (table.sum(axis=0) == 10).all()
     assert diagnostics.outer_deciles_kept(table) == (0.9, 1.0)
     assert diagnostics.mean_absolute_error(moved, target) == pytest.approx(46.5 / 100)
+
+
+def test_wider_is_the_mean_log_ratio_of_widths() -> None:
+    rng = np.random.default_rng(7)
+    draws = rng.normal(size=(40, 200, 2)) * rng.uniform(0.5, 2, (40, 1, 1))
+    found = diagnostics.wider(draws * [1.1, 0.9], draws)
+    np.testing.assert_allclose(found.mean, np.log([1.1, 0.9]))
+    np.testing.assert_allclose(found.error, 0, atol=1e-12)
+    other = rng.normal(size=draws.shape)
+    ratio = [np.log(np.ptp(np.quantile(a, [0.25, 0.75])) / np.ptp(np.quantile(b, [0.25, 0.75])))
+             for a, b in zip(draws[:, :, 0], other[:, :, 0], strict=True)]  # fmt: skip
+    found = diagnostics.wider(draws, other, 0.5)
+    assert found.mean[0] == pytest.approx(np.mean(ratio))
+    assert found.error[0] == pytest.approx(np.std(ratio, ddof=1) / np.sqrt(40))
+    # A trial whose intervals have no width says nothing.
+    other[0, :, 1] = 3.0
+    assert np.isfinite(diagnostics.wider(draws, other).mean).all()

@@ -1,6 +1,6 @@
 """Are posteriors honest, and how useful are they? Arrays and callables in, numbers out."""
 
-from noisewise.diagnostics.coverage import Coverage, coverage, share_band
+from noisewise.diagnostics.coverage import Coverage, Wider, coverage, share_band, wider
 from noisewise.diagnostics.deciles import decile_confusion, outer_deciles_kept
 from noisewise.diagnostics.heldout import log_predictive, mean_absolute_error
 from noisewise.diagnostics.kl import kl
@@ -12,6 +12,7 @@ __all__ = [
     "KS",
     "Coverage",
     "Journal",
+    "Wider",
     "coverage",
     "decile_confusion",
     "kl",
@@ -25,4 +26,5 @@ __all__ = [
     "run_trials",
     "share_band",
     "uniform_band",
+    "wider",
 ]

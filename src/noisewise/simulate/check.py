@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.diagnostics import coverage, ks, ranks
+from noisewise.diagnostics import coverage, ks, ranks, wider
 from noisewise.infer._bar import reporting
 from noisewise.simulate import templates
 from noisewise.simulate.findings import LEVEL, Check, MethodCheck
-from noisewise.simulate.trials import Report, run
+from noisewise.simulate.trials import Outcome, Report, Trials, run
 
 
 def check(
@@ -43,30 +43,34 @@ def check(
     template = templates.template(release, prior, x, y)
     chosen = templates.chosen(release, methods, templates.usual(release))
     made = templates.from_prior(np.random.default_rng([seed, trials]), template, trials)
-    found = []
-    for method in chosen:
+    outcomes: dict[str, Outcome] = {}
+    for method in dict.fromkeys((*templates.yardstick(release, chosen), *chosen)):
         with reporting(progress, f"{trials} trials ({method})") as report:
-            outcome = run(made, method, seed, report)
-        found.append(_judged(method, made.names, outcome.draws, made.truth, outcome.unconverged))
+            outcomes[method] = run(made, method, seed, report)
+    exact = outcomes.get("exact")
+    found = [_judged(method, made, outcomes[method], exact) for method in chosen]
     settings = {**templates.settings(release, template), "trials": trials, "seed": seed}
     return Check(settings, tuple(found))
 
 
-def _judged(
-    method: str, names: tuple[str, ...], draws: np.ndarray, truth: np.ndarray, unconverged: float
-) -> MethodCheck:
+def _judged(method: str, made: Trials, outcome: Outcome, exact: Outcome | None) -> MethodCheck:
     # A trial without an answer is one that did not converge; it has no rank.
-    finite = np.isfinite(draws).all(axis=(1, 2))
+    finite = np.isfinite(outcome.draws).all(axis=(1, 2))
     if not finite.any():
         raise ArgumentError(f"method: {method!r} found no finite answer in any trial")
-    draws, truth = draws[finite], truth[finite]
+    draws, truth = outcome.draws[finite], made.truth[finite]
     u = ranks(draws, truth)
     covered = coverage(draws, truth, LEVEL)
+    apart = None
+    if exact is not None and method != "exact":
+        apart = wider(draws, exact.draws[finite], LEVEL)
     return MethodCheck(
-        method, names,
+        method, made.names,
         tuple(ks(column).p_value for column in u.T),
         tuple(float(s) for s in covered.share),
         tuple(float(w) for w in covered.width),
-        float(unconverged),
+        float(outcome.unconverged),
         tuple(tuple(round(float(v), 5) for v in column) for column in u.T),
+        None if apart is None else tuple(apart.mean.tolist()),
+        None if apart is None else tuple(apart.error.tolist()),
     )  # fmt: skip
