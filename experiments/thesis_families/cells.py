@@ -7,6 +7,7 @@ are simulations. Sensitivities are replace-one and, in this chapter, equal the p
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +24,13 @@ from noisewise.diagnostics import coverage, mmd2, ranks
 from noisewise.infer.expfam import gibbs, moments
 from noisewise.infer.expfam.family import Conjugate, draw
 
-WORDS = {"bernoulli": "binomial", "categorical": "multinomial", "exponential": "exponential"}
-"""The thesis' names of the three models."""
+SHOWN = ("binomial", "multinomial", "exponential")
+HALF_CUT = "exponential, half cut off"
+WORDS = dict(zip(("bernoulli", "categorical", "exponential"), SHOWN, strict=True)) | {
+    "exponential-cut": HALF_CUT
+}
+"""The thesis' names of its three models, and one more where its Algorithm 2 shows its error."""
+HALF_CUT_CELL = {"model": "exponential-cut", "n": 200, "epsilon": 5.0}
 
 OPS, INFORMED_OPS = "one-posterior sampling", "one-posterior sampling, informative prior"
 INFORMED = 10.0
@@ -35,6 +41,7 @@ METHODS = {
     "bernoulli": ("exact", "gibbs", "naive", OPS, INFORMED_OPS, "non-private"),
     "categorical": ("exact", "gibbs", "naive", "non-private"),
     "exponential": ("exact", "gibbs", "gibbs as printed", "naive, untruncated", "non-private"),
+    "exponential-cut": ("gibbs", "gibbs as printed"),
 }
 
 COMPARED = ("exact", "gibbs", "naive", "naive, untruncated")
@@ -50,12 +57,11 @@ def methods(model: str, n: int) -> tuple[str, ...]:
 
 def study(settings: Mapping[str, Any], trials: TrialStore) -> list[dict[str, Any]]:
     """Every cell; Figures 4.2 to 4.4 look at the same trials."""
+    grid = itertools.product(list(METHODS)[:3], settings["sizes"], settings["epsilons"])
+    keys = [dict(zip(("model", "n", "epsilon"), cell, strict=True)) for cell in grid]
     rows: list[dict[str, Any]] = []
-    for model in METHODS:
-        for n in settings["sizes"]:
-            for epsilon in settings["epsilons"]:
-                key = {"model": model, "n": n, "epsilon": epsilon}
-                rows += trials.cell(key, lambda k=key: judged(settings, **k))
+    for key in [*keys, HALF_CUT_CELL]:
+        rows += trials.cell(key, lambda k=key: judged(settings, **k))
     return [{**row, "model": WORDS[row["model"]]} for row in rows]
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.sheet import legend, sheet, style
-from experiments.thesis_families.cells import INFORMED_OPS, OPS, WORDS, study
+from experiments.thesis_families.cells import INFORMED_OPS, OPS, SHOWN, study
 from noisewise.diagnostics import ks, uniform_band
 
 N, EPSILON = 1000, 0.01
@@ -63,7 +63,6 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
 
 def draw(table: pd.DataFrame) -> Any:
     """Empirical distribution functions, with the band of a calibrated method."""
-    models = list(WORDS.values())
     count = int((table["method"] == OPS).sum())
     caption = (
         f"n = {N}, ε = {EPSILON}, {count} trials. Grey: where all of a calibrated method's curve "
@@ -71,10 +70,10 @@ def draw(table: pd.DataFrame) -> Any:
         "rises in the middle too diffuse."
     )
     title = "Ranks of the true parameter in each posterior (thesis Fig. 4.3)"
-    figure, axes = sheet(1, len(models), title, caption, sharey=True, height=3.4)
+    figure, axes = sheet(1, len(SHOWN), title, caption, sharey=True, height=3.4)
     low, high = uniform_band(count)
     level = np.arange(1, count + 1) / count
-    for axis, model in zip(axes[0], models, strict=True):
+    for axis, model in zip(axes[0], SHOWN, strict=True):
         axis.fill_betweenx(level, low, high, color="#dddddd", lw=0)
         for method, group in table[table["model"] == model].groupby("method", sort=False):
             look = {**style(str(method)), "marker": ""}

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from experiments.exponential_families.simulate import MODELS, Trials, simulate
 from experiments.reproduce.figure import Figure
@@ -19,10 +20,10 @@ from noisewise.infer.expfam import exact, gibbs, moments
 from noisewise.infer.expfam.gibbs_sweep import Chain
 
 SHOWN = ("bernoulli", "exponential")
-FAR = {"bernoulli": (0.02, 0.98), "exponential": (0.05, 6.0)}
-"""Chains start at both ends, where no posterior of this release would put them."""
+ENDS = (0.01, 0.99)
+"""Chains start at these quantiles of the prior (the thesis does not say where)."""
 VICINITY = 4.0
-"""Exact posterior deviations from the truth."""
+"""Deviations of the exact posterior (half its middle 68 %) around the truth."""
 
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
@@ -37,7 +38,7 @@ def traced(settings: Mapping[str, Any], model: str) -> list[Mapping[str, Any]]:
     """One release, its chains from far apart."""
     given = simulate(model, 1, settings["n"], settings["epsilon"], "drop", settings["seed"])
     spread = exact.run(given.problem, settings["seed"], 4, 1000)
-    sd = float(next(iter(spread.draws.values())).std())
+    low, high = np.quantile(next(iter(spread.draws.values())), [0.16, 0.84])
     theta = chains(given, model, settings)
     return [
         {
@@ -46,7 +47,7 @@ def traced(settings: Mapping[str, Any], model: str) -> list[Mapping[str, Any]]:
             "sweep": t,
             "value": float(v),
             "truth": float(given.truth[0, 0]),
-            "sd": sd,
+            "sd": float(high - low) / 2,
         }
         for c, line in enumerate(theta)
         for t, v in enumerate(line)
@@ -56,7 +57,7 @@ def traced(settings: Mapping[str, Any], model: str) -> list[Mapping[str, Any]]:
 def chains(given: Trials, model: str, settings: Mapping[str, Any]) -> np.ndarray:
     """θ (chain, sweep), the start included."""
     problem, count = given.problem, settings["chains"]
-    first = np.resize(FAR[model], count)
+    first = np.resize(quantiles(problem.prior, model), count)
     law = problem.scale**2 * jnp.ones((1, count, 1))
     none = jnp.zeros((1, count))
     state = Chain(jnp.asarray(first)[None, :, None], 2 * law, none, none)
@@ -69,6 +70,13 @@ def chains(given: Trials, model: str, settings: Mapping[str, Any]) -> np.ndarray
         )  # fmt: skip
         found.append(np.asarray(theta)[:, 0, :, 0].T)
     return np.concatenate(found, axis=1)[:, : settings["sweeps"] + 1]
+
+
+def quantiles(prior: Any, model: str) -> np.ndarray:
+    """Of the prior, where chains start."""
+    if model == "bernoulli":
+        return np.asarray(stats.beta(prior.alpha, prior.beta).ppf(ENDS))
+    return np.asarray(stats.gamma(prior.shape, scale=1 / prior.rate).ppf(ENDS))
 
 
 def measure(table: pd.DataFrame) -> dict[str, float]:
@@ -87,8 +95,8 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
 def draw(table: pd.DataFrame) -> Any:
     """One panel per model; the truth dashed."""
     caption = (
-        "n = 1000, ε = 0.1; one release each. Chains start at both ends of the range on purpose. "
-        f"Grey: the truth ± {VICINITY:g} standard deviations of the exact posterior."
+        "n = 1000, ε = 0.1; one release each; chains start at the 1 % and 99 % points of the prior."
+        f" Dashed: the truth; grey: ± {VICINITY:g} standard deviations of the exact posterior."
     )
     title = "The Gibbs sampler's first sweeps (thesis Fig. B.1)"
     figure, axes = sheet(1, 2, title, caption, width=4.4)

@@ -11,13 +11,13 @@ import pandas as pd
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.sheet import legend, sheet, style
-from experiments.thesis_families.cells import COMPARED, WORDS, study
+from experiments.thesis_families.cells import COMPARED, SHOWN, study
 
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """Model, n, epsilon, method: mean MMD² over trials, with its standard error."""
     table = pd.DataFrame(study(settings, trials))
-    shown = table[table["method"].isin(COMPARED)]
+    shown = table[table["method"].isin(COMPARED) & table["model"].isin(SHOWN)]
     return shown[["model", "n", "epsilon", "method", "trials", "mmd2", "error"]]
 
 
@@ -50,7 +50,7 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
 
 def draw(table: pd.DataFrame) -> Any:
     """A panel for each model and ε, lower is better."""
-    models, epsilons = list(WORDS.values()), sorted(table["epsilon"].unique())
+    models, epsilons = SHOWN, sorted(table["epsilon"].unique())
     caption = (
         f"Mean over {int(table['trials'].iloc[0])} trials, bars of two standard errors; standard "
         "normal kernel. The exponential panels (which the thesis does not show) compare with a "
