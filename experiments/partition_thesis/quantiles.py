@@ -107,7 +107,7 @@ def measures(table: pd.DataFrame) -> dict[str, float]:
         if len(error):
             rmse = float(np.sqrt((error**2).mean()))
             found |= {
-                f"{name}_bias": float(abs(error.mean())),
+                f"{name}_bias_in_sd": float(abs(error.mean()) / sd),
                 f"{name}_rmse_in_widths": rmse / width,
                 f"{name}_radius": float(own["radius"].mean()),
                 f"{name}_rmse_over_plain": rmse / sd / found["plain_rmse_in_sd"],

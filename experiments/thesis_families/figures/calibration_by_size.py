@@ -32,7 +32,7 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
     So the largest of 24 cells is compared with 2.07: a false alarm in 1 of 100 runs.
     """
     table = table.assign(root=np.sqrt(table["trials"]) * table["ks"])
-    cut = table[table["model"] == HALF_CUT].set_index("method")["root"]
+    cut = table[table["model"] == HALF_CUT].set_index("method")["coverage"]
     table = table[table["model"] != HALF_CUT]
     few = table["n"] == FEW
     loud = (table["n"] <= 100) & (table["epsilon"] == table["epsilon"].min())
@@ -53,8 +53,8 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
             table.loc[(table["method"] == "exact") & few, "coverage"].min()
         ),
         "printed_worst": largest("gibbs as printed"),
-        "printed_half_cut": float(cut["gibbs as printed"]),
-        "corrected_half_cut": float(cut["gibbs"]),
+        "printed_half_cut_coverage": float(cut["gibbs as printed"]),
+        "corrected_half_cut_coverage": float(cut["gibbs"]),
         "non_private_worst": largest("non-private"),
         "naive_loud_least": float(table.loc[naive & loud, "ks"].min()),
         "naive_binomial_quiet": float(
