@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.exponential_families.simulate import discrete_laplace
 from noisewise.infer.graphical.model import GraphicalModel
 from noisewise.infer.graphical.oracle import choose
 from noisewise.infer.graphical.problem import Problem
@@ -71,8 +72,7 @@ def noisy(
     2 has it (errata E3: then it costs twice the ε).
     """
     scale = moved * len(true.cliques) / epsilon
-    p = -np.expm1(-1 / scale)
-    noise = rng.geometric(p, exact.shape) - rng.geometric(p, exact.shape)
+    noise = discrete_laplace(rng, scale, exact.shape)
     return Problem(
         true.structure, dict(true.levels), exact + noise, float(n), scale, "laplace",
         choose(true.structure), np.arange(true.structure.dimension), False,

@@ -50,7 +50,7 @@ def truth(kind: str, trial: int, seed: int, states: int, most_cells: int) -> Gra
     rng = np.random.default_rng([seed, GRAPHS.index(kind), trial, states])
     while True:
         graph = simulate.graph(kind, rng, states=states)
-        if graph.cells <= most_cells:
+        if kind != "erdos-renyi" or graph.cells <= most_cells:
             return simulate.truth(graph, rng)
 
 

@@ -1,0 +1,162 @@
+"""Figure 3.4: KL(truth‖model) by population size, for three kinds of graph and every method."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.graphical_models import baselines, dpsgd
+from experiments.graphical_models.accuracy import timed
+from experiments.reproduce.figure import Figure
+from experiments.reproduce.store import TrialStore
+from experiments.sheet import legend, sheet, style
+from experiments.thesis_graphical import setups
+from experiments.thesis_graphical.setups import Setup
+from noisewise.infer.graphical import cgm, naive
+from noisewise.infer.graphical.problem import Problem
+
+WORDS = {
+    "chain": "first-order chain",
+    "third-order": "third-order chain",
+    "erdos-renyi": "ER graph",
+}
+HINDSIGHT = "naive, best λ in hindsight"
+RATES = (0.3, 1.0, 3.0, 10.0)
+"""DP-SGD's step size is tuned by its divergence from the truth, in hindsight: free of charge."""
+NOISY = 10_000
+"""Up to here privacy noise dominates in every panel."""
+
+
+def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
+    """Graph, N, epsilon, population, replication, method: KL, and seconds of compiled fits."""
+    rows: list[Mapping[str, Any]] = []
+    for kind, sizes in settings["graphs"].items():
+        for population in range(settings["populations"]):
+            for n in sizes:
+                for epsilon in settings["epsilons"]:
+                    key = {"graph": kind, "population": population, "n": n, "epsilon": epsilon}
+                    rows += trials.cell(key, lambda k=key: compared(settings, **k))
+    return pd.DataFrame(rows)
+
+
+def compared(
+    settings: Mapping[str, Any], graph: str, population: int, n: int, epsilon: float
+) -> list[Mapping[str, Any]]:
+    """One population: replications of the private methods, references once."""
+    setup = setups.of(settings, graph, population, n)
+    first = setup.released(epsilon)
+    rng = np.random.default_rng([*setup.stream, 7])
+    shares = np.concatenate([rng.dirichlet(np.ones(w.stop - w.start)) for w in first.model.slices])
+    references = {
+        "non-private": baselines.matched(first, setup.exact / n, naive.LAMBDA),
+        "random": baselines.matched(first, shares, settings["lambdas"][-1]),
+    }
+    rows: list[Mapping[str, Any]] = [
+        {"method": name, "kl": setup.true.kl(model)} for name, model in references.items()
+    ]
+    rows.append({"method": "DP-SGD", **stochastic(setup, epsilon, rng, settings)})
+    for again in range(settings["replications"]):
+        problem = setup.released(epsilon, again=again)
+        rows += [{"replication": again, **row} for row in private(setup, problem, settings)]
+        if graph in settings["printed"]:
+            printed = setup.released(epsilon, 1, again)
+            rows += [
+                {"replication": again, "method": f"{name}, |C|", "kl": setup.true.kl(fit(printed))}
+                for name, fit in (("naive", naive.run), ("cgm", cgm.run))
+            ]
+    return rows
+
+
+def private(setup: Setup, problem: Problem, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The methods that see the noisy tables only (and one that also sees the truth)."""
+    found = []
+    for name, fit in (("naive", naive.run), ("cgm", cgm.run)):
+        model, seconds = timed(fit, problem)
+        found.append({"method": name, "kl": setup.true.kl(model), "seconds": seconds})
+    best, _ = baselines.hindsight(problem, setup.true, settings["lambdas"])
+    found.append({"method": HINDSIGHT, "kl": min(best, found[0]["kl"])})
+    if len(problem.model.cliques) == len(problem.model.variables) - 1:
+        model, seconds = timed(lambda p: cgm.run(p, "nlbp"), problem)
+        found.append({"method": "cgm, NLBP", "kl": setup.true.kl(model), "seconds": seconds})
+    return found
+
+
+def stochastic(
+    setup: Setup, epsilon: float, rng: np.random.Generator, settings: Mapping[str, Any]
+) -> dict[str, float]:
+    """DP-SGD at the best of its step sizes; seconds are those of the last, compiled fit."""
+    model, found, seconds = setup.true.structure, [], 0.0
+    people = dpsgd.features(model, setup.true.sample(setup.n, seed=int(rng.integers(2**31))))
+    for rate in RATES:
+        start = time.perf_counter()
+        theta = dpsgd.fit(
+            model, np.arange(model.dimension), people, epsilon, rng, rate, settings["accountant"]
+        )
+        seconds = time.perf_counter() - start
+        made = dataclasses.replace(setup.true, potentials=theta, method="dp-sgd")
+        found.append(setup.true.kl(made))
+    return {"kl": float(np.nanmin(found)), "seconds": seconds}
+
+
+def measure(table: pd.DataFrame) -> dict[str, float]:
+    """Ratios of medians, cell by cell; "noisy" cells have at most ``NOISY`` records."""
+    by = ["graph", "n", "epsilon"]
+    kl = table.pivot_table(index=by, columns="method", values="kl", aggfunc="median")
+    times = table.pivot_table(index=by, columns="method", values="seconds", aggfunc="median")
+    noisy = kl.index.get_level_values("n") <= NOISY
+    to_naive, to_best = kl["cgm"] / kl["naive"], kl["cgm"] / kl[HINDSIGHT]
+    chain = kl.xs("chain")
+    nlbp = chain["cgm, NLBP"] / chain["cgm"]
+    slower = (times["cgm"] / times["naive"]).groupby("graph").median()
+    return {
+        "cgm_over_naive_worst": float(to_naive.max()),
+        "cgm_over_naive_noisy_worst": float(to_naive[noisy].max()),
+        "cgm_over_hindsight_worst": float(to_best.max()),
+        "cgm_over_hindsight_median": float(to_best.median()),
+        "cgm_over_dpsgd_worst": float((kl["cgm"] / kl["DP-SGD"]).max()),
+        "cgm_over_dpsgd_add_remove_worst": float((kl["cgm, |C|"] / kl["DP-SGD"]).max()),
+        "naive_over_random_worst": float((kl["naive"] / kl["random"]).max()),
+        "cgm_over_random_worst": float((kl["cgm"] / kl["random"]).max()),
+        "nlbp_over_dual_worst": float(np.abs(np.log(nlbp)).max()),
+        "cgm_slower_third_order": float(slower["third-order"]),
+        "cgm_slower_erdos_renyi": float(slower["erdos-renyi"]),
+        "dpsgd_slower": float((times["DP-SGD"] / times["naive"]).median()),
+        "printed_over_ours": float((chain["cgm, |C|"] / chain["cgm"]).median()),
+    }
+
+
+def draw(table: pd.DataFrame) -> Any:
+    """A row for each kind of graph, a column for each ε."""
+    kinds = [k for k in WORDS if (table["graph"] == k).any()]
+    epsilons = sorted(table["epsilon"].unique())
+    caption = (
+        f"Ten nodes of ten states; {table['population'].nunique()} populations, "
+        f"{int(table['replication'].max()) + 1} releases of each; medians. Noise 2|C|/ε (E3). "
+        "naive: λ = 1e-5. Hindsight picks λ by the truth. DP-SGD: (ε, 1/N), its step size picked "
+        "by the truth."
+    )
+    title = "Divergence from the truth by population size (thesis Fig. 3.4)"
+    figure, axes = sheet(len(kinds), len(epsilons), title, caption, sharey="row")
+    for line, kind in zip(axes, kinds, strict=True):
+        for axis, epsilon in zip(line, epsilons, strict=True):
+            own = table[(table["graph"] == kind) & (table["epsilon"] == epsilon)]
+            for method, group in own.groupby("method", sort=False):
+                if not str(method).endswith("|C|"):
+                    median = group.groupby("n")["kl"].median()
+                    axis.plot(median.index, median, **style(str(method)))
+            axis.set(xscale="log", yscale="log", title=f"{WORDS[kind]}, ε = {epsilon:g}")
+        line[0].set_ylabel("KL(truth‖model), nats")
+    for axis in axes[-1]:
+        axis.set_xlabel("population size N")
+    legend(figure, axes)
+    return figure
+
+
+FIGURE = Figure(
+    "graphical-3.4", "thesis_graphical", "Divergence from the truth", run, draw, measure
+)
