@@ -14,6 +14,7 @@ STYLES = {
     "gibbs": ("#d1793b", "s", "-"),
     "gibbs as printed": ("#b5a642", "D", "--"),
     "cgm": ("#1f6f8b", "o", "-"),
+    "cgm, EM run on": ("#5b8c5a", "s", "--"),
     "cgm, NLBP": ("#b5a642", "D", "--"),
     "naive": ("#8a5a83", "^", "-"),
     "naive, untruncated": ("#8a5a83", "^", "--"),
