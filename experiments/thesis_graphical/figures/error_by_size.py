@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.graphical_models import dpsgd
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.sheet import legend, sheet
 from experiments.thesis_graphical import setups
 from noisewise.infer.graphical import naive
+from noisewise.infer.graphical.structure import Structure
 
 COLOURS = ("#a33b3b", "#d1793b", "#1f6f8b", "#5b8c5a")
 LAMBDA = 1e-7
@@ -35,6 +37,7 @@ def errors(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str,
     """One population, every ε."""
     setup = setups.of(settings, "chain", trial, n)
     mu = np.concatenate([m.ravel() for m in setup.true.clique_marginals().values()])
+    replaced = moved_by_replacing(setup.true.structure)
     found = []
     for epsilon in settings["epsilons"]:
         for moved in SENSITIVITIES:
@@ -43,6 +46,7 @@ def errors(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str,
                 {
                     "epsilon": epsilon,
                     "moved": moved,
+                    "moved_by_replacing": replaced,
                     "released": float(np.mean((problem.y / n - mu) ** 2)),
                     "learnt": setup.mse(naive.run(problem, LAMBDA)),
                     "predicted": float(np.mean(mu * (1 - mu)) / n + 2 * (problem.scale / n) ** 2),
@@ -50,6 +54,12 @@ def errors(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str,
                 }
             )
     return found
+
+
+def moved_by_replacing(model: Structure) -> float:
+    """L1 distance of all tables when one record is replaced, as a multiple of |C|."""
+    two = dpsgd.features(model, {v: np.array([0, 1]) for v in model.variables}).toarray()
+    return float(np.abs(two[0] - two[1]).sum()) / len(model.cliques)
 
 
 def slope(table: pd.DataFrame, column: str) -> pd.Series:
@@ -67,7 +77,12 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
     ratio = (printed["released"] / printed["predicted"]).groupby([printed["n"], printed["epsilon"]])
     both = table.pivot_table(index=["n", "epsilon"], columns="moved", values="released")
     at_loudest = both.xs(low, level="epsilon")
+    learnt = printed.groupby(["n", "epsilon"])[["learnt", "predicted"]].mean()
+    off = np.log(learnt["learnt"] / learnt["predicted"])
     return {
+        "learnt_over_predicted_worst": float(np.exp(off.iloc[off.abs().argmax()])),
+        "learnt_over_predicted_last": float(np.exp(off.iloc[-1])),
+        "printed_epsilon_ratio": float(table["moved_by_replacing"].max()),
         "prediction_off_most": float((ratio.mean() - 1).abs().max()),
         "loud_released_slope_last": float(slope(loud, "released").iloc[-1]),
         "loud_learnt_slope_last": float(slope(loud, "learnt").iloc[-1]),
