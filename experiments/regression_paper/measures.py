@@ -1,0 +1,65 @@
+"""The numbers that claims about the synthetic study speak of.
+
+Named "quantity: method, sensitivity". A cell is one (n, ε); slopes are averaged first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+
+def measures(table: pd.DataFrame) -> dict[str, float]:
+    """Of every method under every sensitivity in the table."""
+    found: dict[str, float] = {}
+    for (method, noise), some in table.groupby(["method", "sensitivity"]):
+        told = f"{method}, {noise}"
+        naive = _by_cell(table, "naive", noise, "ks")
+        honest = _by_cell(table, "non-private", noise, "ks")
+        ks = _by_cell(table, method, noise, "ks")
+        found[f"mean KS: {told}"] = float(ks.mean())
+        # Against the same cells only: the individual method does not run in all of them.
+        found[f"KS above non-private: {told}"] = float((ks - honest.reindex(ks.index)).mean())
+        found[f"largest KS over naive's: {told}"] = float((ks / naive.reindex(ks.index)).max())
+        found[f"smallest p, Bonferroni: {told}"] = float(
+            min(1.0, some["p_value"].min() * len(some))
+        )
+        covered = some.groupby(["n", "epsilon", "kind"])["coverage"].mean()
+        found[f"lowest coverage: {told}"] = float(covered.min())
+        found[f"mean coverage: {told}"] = float(covered.mean())
+        mmd, other = (_by_cell(table, m, noise, "mmd") for m in (method, "naive"))
+        found[f"largest MMD over naive's: {told}"] = float((mmd / other.reindex(mmd.index)).max())
+        found[f"mean MMD: {told}"] = float(mmd.mean())
+        found[f"median ESS: {told}"] = float(some["ess"].median())
+    found.update(_gain(table))
+    return found
+
+
+def growth(table: pd.DataFrame) -> dict[str, float]:
+    """Seconds at the largest n over those at the smallest, and in all."""
+    found = {}
+    for method, some in table.groupby("method"):
+        least = some.groupby("n")["seconds"].min()
+        found[f"growth with n: {method}"] = float(least.iloc[-1] / least.iloc[0])
+        found[f"seconds at the largest n: {method}"] = float(least.iloc[-1])
+        per = (some["ess"] / some["seconds"]).groupby(some["n"]).max()
+        found[f"effective draws per second: {method}"] = float(per.min())
+    return found
+
+
+def _by_cell(table: pd.DataFrame, method: str, noise: str, column: str) -> pd.Series:
+    some = table[(table["method"] == method) & (table["sensitivity"] == noise)]
+    if some.empty and method == "non-private":
+        some = table[table["method"] == method]
+    by_kind = some.groupby(["n", "epsilon", "kind"])[column].mean()
+    return by_kind.groupby(level=["n", "epsilon"]).mean()
+
+
+def _gain(table: pd.DataFrame) -> dict[str, float]:
+    """Utility that the smaller sensitivity buys, where both were run."""
+    found = {}
+    for method in table["method"].unique():
+        mmd = [_by_cell(table, method, noise, "mmd") for noise in ("as printed", "ours")]
+        if len(mmd[0]) and len(mmd[1]):
+            found[f"MMD ours over as printed: {method}"] = float(np.mean(mmd[1]) / np.mean(mmd[0]))
+    return found
