@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from experiments.regression_paper.methods import Answer, Batch, answer
 from experiments.reproduce.store import TrialStore
@@ -65,17 +66,20 @@ def table(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
 def judged(method: str, batch: Batch, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Calibration, coverage, closeness to the non-private posterior, effective draws, seconds."""
     chains, draws = settings["chains"], settings["draws"]
-    found = answer(method, batch, chains, draws)
+    fewer = settings["individual_draws"] if method == "mcmc-individual" else draws
+    found = answer(method, batch, chains, fewer)
     exact = answer("non-private", batch, chains, draws)
     apart = utility(found, exact, settings["mmd_draws"])
     u = diagnostics.ranks(found.draws, found.truth)
+    expected = float(stats.kstwo.mean(batch.trials))
     covered = diagnostics.coverage(found.draws, found.truth, 0.95)
     rows = []
     for place in range(u.shape[1]):
         distance = diagnostics.ks(u[:, place])
         rows.append({
             "parameter": name(place, batch.d), "kind": kind(place, batch.d),
-            "ks": distance.statistic, "p_value": distance.p_value,
+            "ks": distance.statistic, "beyond": distance.statistic - expected,
+            "p_value": distance.p_value,
             "coverage": covered.share[place], "width": covered.width[place], "mmd": apart,
             "ess": np.median(found.ess[:, place]), "seconds": found.seconds / batch.trials,
             "u": np.round(u[:, place], 5).tolist(),
@@ -87,7 +91,7 @@ def utility(found: Answer, exact: Answer, draws: int) -> float:
     """Mean MMD² to the non-private posterior of (θ, σ²), draws spread over all chains."""
     some = np.linspace(0, found.draws.shape[1] - 1, draws).round().astype(int)
     # Other draws of the non-private posterior, where it is compared with itself.
-    rest = (some + 1) % found.draws.shape[1]
+    rest = np.linspace(1, exact.draws.shape[1] - 2, draws).round().astype(int)
     return float(diagnostics.mmd2(found.draws[:, some], exact.draws[:, rest]).mean())
 
 

@@ -11,7 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("noisewise", "numpy", "scipy", "jax", "pandas", "matplotlib")
+from noisewise import __version__
+
+LIBRARIES = ("numpy", "scipy", "jax", "pandas", "matplotlib")
 
 
 def commit(folder: Path) -> str:
@@ -35,13 +37,20 @@ def provenance(
         "settings": dict(settings),
         "seed": settings.get("seed"),
         "commits": commits,
-        "versions": {library: version(library) for library in LIBRARIES},
+        "versions": {"noisewise": __version__, **{name: version(name) for name in LIBRARIES}},
         "python": platform.python_version(),
-        "processors": os.cpu_count(),
+        "device": _device(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(seconds, 1),
         "cells_from_an_earlier_run": resumed,
     }
+
+
+def _device() -> str:
+    import jax
+
+    first = jax.devices()[0]
+    return f"{os.cpu_count()} CPU cores" if first.platform == "cpu" else str(first.device_kind)
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -18,7 +18,7 @@ from experiments.reproduce.store import TrialStore
 from experiments.reproduce.verdicts import Claim, Verdict, judge
 
 Tell = Callable[[str], None]
-DPI = 110
+DPI = 90
 
 
 @dataclass(frozen=True)
