@@ -80,7 +80,7 @@ def _section(entry: dict[str, Any], picture: str) -> list[str]:
         f"## {figure.name}", "", f"{figure.title} ({figure.paper}).", "",
         f"![{figure.title}]({picture})", "",
         f"`{told['command']}`, seed {told['seed']}, {entry['size']} run, commit "
-        f"{', '.join(told['commits'])}, noisewise {versions['noisewise']}, jax {versions['jax']}, "
+        f"{told['commit']}, noisewise {versions['noisewise']}, jax {versions['jax']}, "
         f"numpy {versions['numpy']}, {told['device']}, {told['date']}, {told['seconds']:g} s"
         f"{_resumed(told)}.", "",
     ]  # fmt: skip

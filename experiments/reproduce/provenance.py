@@ -27,7 +27,7 @@ def commit(folder: Path) -> str:
 
 
 def provenance(
-    name: str, size: str, settings: Mapping[str, Any], commits: list[str], seconds: float,
+    name: str, size: str, settings: Mapping[str, Any], origins: Mapping[str, Any], seconds: float,
     resumed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """``seconds`` of this run; cells found from an earlier one are counted, not timed."""
@@ -36,17 +36,17 @@ def provenance(
         "command": f"noisewise reproduce {name}{quick}",
         "settings": dict(settings),
         "seed": settings.get("seed"),
-        "commits": commits,
+        **{note: ", ".join(seen) for note, seen in origins.items()},
         "versions": {"noisewise": __version__, **{name: version(name) for name in LIBRARIES}},
         "python": platform.python_version(),
-        "device": _device(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(seconds, 1),
         "cells_from_an_earlier_run": resumed,
     }
 
 
-def _device() -> str:
+def device() -> str:
+    """What JAX computes on."""
     import jax
 
     first = jax.devices()[0]
