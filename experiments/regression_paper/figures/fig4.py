@@ -124,7 +124,17 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
         apart = (both["coverage_x"] - both["coverage_y"]).abs()
         found[f"coverage apart from non-private: {told}"] = float(apart.mean())
         found[f"furthest from non-private: {told}"] = float(apart.max())
-        found[f"log predictive: {told}"] = float(some["log_predictive"].mean())
+        for epsilon, at in apart.groupby(both["epsilon"]):
+            found[f"apart from non-private at ε = {epsilon:g}: {told}"] = float(at.max())
+        found[f"least coverage above level: {told}"] = float(
+            (some["coverage"] - some["level"]).min()
+        )
+        score = some["log_predictive"].mean()
+        naive = off[(off["method"] == "naive") & (off["sensitivity"] == noise)]
+        found[f"log predictive: {told}"] = float(score)
+        found[f"log predictive above naive's: {told}"] = float(
+            score - naive["log_predictive"].mean()
+        )
     return found
 
 

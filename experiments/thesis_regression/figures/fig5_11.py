@@ -94,6 +94,13 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
         told = f"{row['method']}, {row['sensitivity']}"
         found[f"people inside: {told}"] = float(row["share"])
         found[f"width: {told}"] = float(row["width"])
+    for base, name in (
+        ("non-private", "non-private's"),
+        ("gibbs-update", "gibbs-update's as printed"),
+    ):
+        width = found[f"width: {base}, as printed"]
+        for told in [k.removeprefix("width: ") for k in found if k.startswith("width: ")]:
+            found[f"width over {name}: {told}"] = found[f"width: {told}"] / width
     return found
 
 
