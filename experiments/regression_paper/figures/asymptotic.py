@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 
 from experiments.regression_paper import pictures
+from experiments.regression_paper.figures.both import AGAINST_N
 from experiments.regression_paper.study import pick, table
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 
 TITLE = "The naive posterior as records grow, ε = 10"
-ALONG = (("n", "number of records n", {}),)
+ALONG = ((*AGAINST_N, {}),)
 
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from experiments.regression_paper import pictures
-from experiments.regression_paper.measures import measures
-from experiments.regression_paper.study import FIVE, ONE, Study, pick, table
-from experiments.reproduce.figure import Figure
+from experiments.regression_paper.figures.both import AGAINST_N, both
+from experiments.regression_paper.study import pick, table
 
-ALONG = ("n", "number of records n")
-
-
-def figure(study: Study) -> Figure:
-    """For one or more covariates."""
-    title = f"Calibration against n, ε = 0.1{study.told}"
-    return Figure(
-        f"regression-3a{study.suffix}",
-        study.paper,
-        title,
-        lambda settings, trials: pick(table(settings, trials), epsilon=settings["epsilon"]).drop(
-            columns="u"
-        ),
-        lambda rows: pictures.calibration(rows, title, [(*ALONG, {})]),
-        measures,
-        study.name,
-    )
-
-
-FIGURE, MANY = figure(ONE), figure(FIVE)
+FIGURE, MANY = both(
+    "3a",
+    "Calibration against n, ε = 0.1",
+    lambda s, trials: pick(table(s, trials), epsilon=s["epsilon"]).drop(columns="u"),
+    lambda rows, title: pictures.calibration(rows, title, [(*AGAINST_N, {})]),
+)

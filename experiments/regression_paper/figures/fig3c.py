@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from experiments.regression_paper import pictures
+from experiments.regression_paper.figures.both import both
 from experiments.regression_paper.measures import measures
-from experiments.regression_paper.study import FIVE, ONE, Study, pick, table
-from experiments.reproduce.figure import Figure
+from experiments.regression_paper.study import pick, table
+from experiments.reproduce.figure import Settings
+from experiments.reproduce.store import TrialStore
 
 
-def figure(study: Study) -> Figure:
-    """For one or more covariates."""
-    title = f"Quantiles of the truth, n = 10, ε = 0.1{study.told}"
-
-    def one_row_per_trial(settings, trials):  # type: ignore[no-untyped-def]
-        cell = pick(table(settings, trials), n=settings["n"], epsilon=settings["epsilon"])
-        return cell.explode("u").astype({"u": float})
-
-    def measured(rows):  # type: ignore[no-untyped-def]
-        return measures(rows.drop(columns="u").drop_duplicates())
-
-    return Figure(
-        f"regression-3c{study.suffix}", study.paper, title, one_row_per_trial,
-        lambda rows: pictures.qq(rows, title), measured, study.name,
-    )  # fmt: skip
+def run(settings: Settings, trials: TrialStore) -> pd.DataFrame:
+    """One row per trial."""
+    cell = pick(table(settings, trials), n=settings["n"], epsilon=settings["epsilon"])
+    return cell.explode("u").astype({"u": float})
 
 
-FIGURE, MANY = figure(ONE), figure(FIVE)
+FIGURE, MANY = both(
+    "3c",
+    "Quantiles of the truth, n = 10, ε = 0.1",
+    run,
+    pictures.qq,
+    lambda rows: measures(rows.drop(columns="u").drop_duplicates()),
+)

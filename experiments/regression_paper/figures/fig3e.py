@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from experiments.regression_paper import pictures
-from experiments.regression_paper.figures.fig3d import ALONG
-from experiments.regression_paper.measures import measures
-from experiments.regression_paper.study import FIVE, ONE, Study, table
-from experiments.reproduce.figure import Figure
+from experiments.regression_paper.figures import fig3d
+from experiments.regression_paper.figures.both import AGAINST_BOTH, both
 
-
-def figure(study: Study) -> Figure:
-    """For one or more covariates."""
-    title = f"Utility against n (left, ε = 0.1) and ε (right, n = 10){study.told}"
-    return Figure(
-        f"regression-3e{study.suffix}",
-        study.paper,
-        title,
-        lambda settings, trials: table(settings, trials).drop(columns="u"),
-        lambda rows: pictures.utility(rows, title, ALONG),
-        measures,
-        study.name,
-    )
-
-
-FIGURE, MANY = figure(ONE), figure(FIVE)
+FIGURE, MANY = both(
+    "3e",
+    "Utility against n (left, ε = 0.1) and ε (right, n = 10)",
+    fig3d.FIGURE.run,
+    lambda rows, title: pictures.utility(rows, title, AGAINST_BOTH),
+)

@@ -9,21 +9,17 @@ from dataclasses import replace
 
 from experiments.regression_paper import pictures
 from experiments.regression_paper.figures import fig3c, fig3d, fig3e, fig3f, fig4
-from experiments.regression_paper.measures import measures
-from experiments.regression_paper.study import ONE, table
-from experiments.reproduce.figure import Figure
+from experiments.regression_paper.figures.both import AGAINST_BOTH
 
 PAPER = "thesis ch. 5"
 TITLE = "Calibration against n (ε = 0.1) and against ε (n = 10)"
 
-CALIBRATION = Figure(
-    "regression-5.4",
-    PAPER,
-    TITLE,
-    lambda settings, trials: table(settings, trials).drop(columns="u"),
-    lambda rows: pictures.calibration(rows, TITLE, fig3d.ALONG),
-    measures,
-    ONE.name,
+CALIBRATION = replace(
+    fig3d.FIGURE,
+    name="regression-5.4",
+    paper=PAPER,
+    title=TITLE,
+    draw=lambda rows: pictures.calibration(rows, TITLE, AGAINST_BOTH),
 )
 
 FIGURES = (
