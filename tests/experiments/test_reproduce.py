@@ -144,3 +144,12 @@ def test_the_page_shows_verdicts_reasons_and_pictures(tmp_path: Path) -> None:
     ):
         assert words in text
     assert (tmp_path / "page" / "squares.png").stat().st_size < 20_000
+
+
+def test_outside_a_checkout_it_says_so(
+    noisewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noisewise.cli.reproduce.CHECKOUT", tmp_path)
+    seen = noisewise("reproduce", "--list")
+    assert seen.code == 1
+    assert "part of the checkout, not of the installed package" in seen.err
