@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.sheet import sheet
+from experiments.reproduce.canvas import grid
 
 LABELS = {"full": "full data", "plain": "partitions, no noise", "noisy": "partitions, with noise"}
 COLOURS = {"full": "#777777", "plain": "#5b8c5a", "noisy": "#1f6f8b"}
@@ -44,7 +44,7 @@ def panels(
     caption: str,
 ) -> tuple[Any, np.ndarray]:  # fmt: skip
     """A row for each version, a column for each kind of answer."""
-    figure, axes = sheet(
+    figure, axes = grid(
         len(versions), len(columns), title, caption, sharex=True, sharey="row", width=3.6,
         height=2.5,
     )  # fmt: skip

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet, style
 from experiments.thesis_families.cells import HALF_CUT, INFORMED_OPS, OPS, SHOWN, study
 from noisewise.diagnostics import ks, ks_limit
 
@@ -77,7 +78,7 @@ def draw(table: pd.DataFrame) -> Any:
         "untruncated sum (not private)."
     )
     title = "Calibration: distance of the truth's ranks from uniform (thesis Fig. 4.2)"
-    figure, axes = sheet(len(epsilons), len(models), title, caption, sharey=True)
+    figure, axes = grid(len(epsilons), len(models), title, caption, sharey=True)
     for line, epsilon in zip(axes, epsilons, strict=True):
         for axis, model in zip(line, models, strict=True):
             own = table[(table["model"] == model) & (table["epsilon"] == epsilon)]

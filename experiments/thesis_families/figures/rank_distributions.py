@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet, style
 from experiments.thesis_families.cells import INFORMED_OPS, OPS, SHOWN, study
 from noisewise.diagnostics import ks, uniform_band
 
@@ -70,7 +71,7 @@ def draw(table: pd.DataFrame) -> Any:
         "rises in the middle too diffuse."
     )
     title = "Ranks of the true parameter in each posterior (thesis Fig. 4.3)"
-    figure, axes = sheet(1, len(SHOWN), title, caption, sharey=True, height=3.4)
+    figure, axes = grid(1, len(SHOWN), title, caption, sharey=True, height=3.4)
     low, high = uniform_band(count)
     level = np.arange(1, count + 1) / count
     for axis, model in zip(axes[0], SHOWN, strict=True):

@@ -12,9 +12,9 @@ import pandas as pd
 from scipy import stats
 
 from experiments.exponential_families.simulate import MODELS, Trials, simulate
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import sheet
 from experiments.thesis_families.cells import WORDS
 from noisewise.infer.expfam import exact, gibbs, moments
 from noisewise.infer.expfam.gibbs_sweep import Chain
@@ -99,7 +99,7 @@ def draw(table: pd.DataFrame) -> Any:
         f" Dashed: the truth; grey: ± {VICINITY:g} standard deviations of the exact posterior."
     )
     title = "The Gibbs sampler's first sweeps (thesis Fig. B.1)"
-    figure, axes = sheet(1, 2, title, caption, width=4.4)
+    figure, axes = grid(1, 2, title, caption, width=4.4)
     for axis, (model, own) in zip(axes[0], table.groupby("model", sort=False), strict=True):
         truth, sd = own["truth"].iloc[0], own["sd"].iloc[0]
         axis.axhspan(truth - VICINITY * sd, truth + VICINITY * sd, color="#dddddd", lw=0)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet, style
 from experiments.thesis_families.cells import COMPARED, SHOWN, study
 
 
@@ -57,7 +58,7 @@ def draw(table: pd.DataFrame) -> Any:
         "naive method that sees the untruncated sum and is not private."
     )
     title = "Distance to the non-private posterior, MMD² (thesis Fig. 4.4)"
-    figure, axes = sheet(len(epsilons), len(models), title, caption, sharex=True)
+    figure, axes = grid(len(epsilons), len(models), title, caption, sharex=True)
     for line, epsilon in zip(axes, epsilons, strict=True):
         for axis, model in zip(line, models, strict=True):
             own = table[(table["model"] == model) & (table["epsilon"] == epsilon)]

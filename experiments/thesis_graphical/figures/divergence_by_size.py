@@ -11,9 +11,10 @@ import pandas as pd
 
 from experiments.graphical_models import baselines, dpsgd
 from experiments.graphical_models.accuracy import timed
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet, style
 from experiments.thesis_graphical import setups
 from experiments.thesis_graphical.setups import Setup
 from noisewise.infer.graphical import cgm, naive
@@ -135,7 +136,7 @@ def draw(table: pd.DataFrame) -> Any:
         "by the truth."
     )
     title = "Divergence from the truth by population size (thesis Fig. 3.4)"
-    figure, axes = sheet(len(kinds), len(epsilons), title, caption, sharey="row")
+    figure, axes = grid(len(kinds), len(epsilons), title, caption, sharey="row")
     for line, kind in zip(axes, kinds, strict=True):
         for axis, epsilon in zip(line, epsilons, strict=True):
             own = table[(table["graph"] == kind) & (table["epsilon"] == epsilon)]

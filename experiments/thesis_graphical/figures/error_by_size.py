@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from experiments.graphical_models import dpsgd
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet
 from experiments.thesis_graphical import setups
 from noisewise.infer.graphical import naive
 from noisewise.infer.graphical.structure import Structure
@@ -100,7 +101,7 @@ def draw(table: pd.DataFrame) -> Any:
         "1/N and 1/N². Learning cannot do worse than the simplex allows, so errors level off."
     )
     title = "Squared error of learned marginals by population size (thesis Fig. 3.1)"
-    figure, axes = sheet(1, 2, title, caption, sharey=True, width=4.0, height=3.4)
+    figure, axes = grid(1, 2, title, caption, sharey=True, width=4.0, height=3.4)
     for axis, (moved, words) in zip(axes[0], SENSITIVITIES.items(), strict=True):
         own = table[table["moved"] == moved]
         for colour, (epsilon, group) in zip(COLOURS, own.groupby("epsilon"), strict=False):

@@ -10,9 +10,10 @@ import pandas as pd
 
 from experiments.graphical_models import baselines, dpsgd
 from experiments.graphical_models.accuracy import timed
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet, style
 from experiments.thesis_graphical.wifi import People, people
 from noisewise.infer.graphical import cgm, naive
 from noisewise.infer.graphical.model import GraphicalModel, fitted
@@ -114,7 +115,7 @@ def draw(table: pd.DataFrame) -> Any:
         "(E3). naive: λ = 1e-5; hindsight and DP-SGD's step size are picked on the held-out people."
     )
     title = "Held-out log-likelihood of mobility data (thesis Fig. 3.6)"
-    figure, axes = sheet(1, len(sizes), title, caption, sharey=True, width=3.8, height=3.4)
+    figure, axes = grid(1, len(sizes), title, caption, sharey=True, width=3.8, height=3.4)
     for axis, n in zip(axes[0], sizes, strict=True):
         for method, group in table[table["n"] == n].groupby("method", sort=False):
             if not str(method).endswith("|C|"):

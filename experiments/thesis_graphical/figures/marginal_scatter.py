@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from experiments.graphical_models import baselines
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import sheet
 from experiments.thesis_graphical import setups
 from noisewise.infer.graphical import cgm, naive
 
@@ -78,7 +78,7 @@ def draw(table: pd.DataFrame) -> Any:
     )
     title = "True and inferred edge marginals (thesis Fig. 3.5)"
     names, sizes = list(table["method"].unique()), sorted(table["n"].unique())
-    figure, axes = sheet(len(sizes), len(names), title, caption, sharey=True, sharex=True)
+    figure, axes = grid(len(sizes), len(names), title, caption, sharey=True, sharex=True)
     top = float(table[["true", "inferred"]].to_numpy().max()) * 1.05
     ticks = [t for t in TICKS if t < top]
     for line, n in zip(axes, sizes, strict=True):

@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 
 from experiments.graphical_models import baselines
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet
 from experiments.thesis_graphical import setups
 from noisewise.infer.graphical import naive
 
@@ -66,7 +67,7 @@ def draw(table: pd.DataFrame) -> Any:
         "Noise 2|C|/ε (E3)."
     )
     title = "Naive MLE with and without projection (thesis Fig. 3.2)"
-    figure, axes = sheet(1, 1, title, caption, width=5.2, height=3.4)
+    figure, axes = grid(1, 1, title, caption, width=5.2, height=3.4)
     axis = axes[0, 0]
     for name, (colour, line) in LOOKS.items():
         own = table[table["tables"] == name]

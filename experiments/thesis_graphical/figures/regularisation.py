@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 
 from experiments.graphical_models import baselines
+from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
-from experiments.sheet import legend, sheet, style
 from experiments.thesis_graphical import setups
 from noisewise.infer.graphical import cgm, naive
 
@@ -72,7 +73,7 @@ def draw(table: pd.DataFrame) -> Any:
         f"{first['epsilon']:g}; medians of {table['trial'].nunique()} trials. cgm has no λ to tune."
     )
     title = "Effect of regularisation on naive MLE (thesis Fig. 3.3)"
-    figure, axes = sheet(1, 1, title, caption, width=5.2, height=3.4)
+    figure, axes = grid(1, 1, title, caption, width=5.2, height=3.4)
     axis = axes[0, 0]
     for method, own in table[table["method"] != "cgm"].groupby("method", sort=False):
         median = own.groupby("lam")["kl"].median()
