@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.exponential_families.simulate import discrete_laplace
+from experiments.partition_thesis.blocks import in_blocks
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact.answer import Answer
 from noisewise.release.mechanisms import calibrate
@@ -29,7 +30,6 @@ from tests.reference.partition_simulation import statistic, table, whole
 
 STEPS = np.arange(-7, 8) / 2
 """Cutoffs, in full-data posterior deviations from the true slope."""
-BLOCK = 20
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,7 @@ Thesis' formula: the same with the prior carried once. Corrected: E16's rescalin
 
 def study(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """Data set, cutoff, method, version: full-data probability, and ours without and with noise."""
-    rows: list[Mapping[str, Any]] = []
-    for first in range(0, settings["data_sets"], BLOCK):
-        count = min(BLOCK, settings["data_sets"] - first)
-        key = {"first": first, "data_sets": count}
-        rows += trials.cell(
-            key, lambda f=first, c=count: [r for i in range(f, f + c) for r in one(i, settings)]
-        )
-    return pd.DataFrame(rows).drop(columns=["first", "data_sets"])
+    return in_blocks(settings, trials, one)
 
 
 def one(number: int, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:

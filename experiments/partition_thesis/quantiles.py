@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from experiments.partition_thesis.probabilities import BLOCK, evenly
+from experiments.partition_thesis.blocks import in_blocks
+from experiments.partition_thesis.probabilities import evenly
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact import SearchError
 from noisewise.artifact.answer import Answer
@@ -32,14 +33,7 @@ DOUBLINGS = 40
 
 def study(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """Data set, p, version: full-data quantile, the partitions' mean, and the release."""
-    rows: list[Mapping[str, Any]] = []
-    for first in range(0, settings["data_sets"], BLOCK):
-        count = min(BLOCK, settings["data_sets"] - first)
-        key = {"first": first, "data_sets": count}
-        rows += trials.cell(
-            key, lambda f=first, c=count: [r for i in range(f, f + c) for r in one(i, settings)]
-        )
-    return pd.DataFrame(rows).drop(columns=["first", "data_sets"])
+    return in_blocks(settings, trials, one)
 
 
 def one(number: int, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
+
+from experiments.reproduce.canvas import grid
 
 STYLES = {
     "exact": ("#1f6f8b", "o", "-"),
@@ -51,3 +55,29 @@ def legend(figure: Any, axes: np.ndarray) -> None:
     figure.legend(
         found.values(), found.keys(), loc="outside right upper", frameon=False, fontsize=8
     )
+
+
+def named(axes: np.ndarray, across: str, up: str) -> None:
+    """Words at the outer axes only."""
+    for axis in axes[-1]:
+        axis.set_xlabel(across)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(up)
+
+
+def panels(
+    table: pd.DataFrame, down: tuple[str, Sequence[Any]], across: tuple[str, Sequence[Any]],
+    plot: Callable[[Any, str, pd.DataFrame], None], heading: Callable[[Any, Any], str], title: str,
+    caption: str, **options: Any,
+) -> tuple[Any, np.ndarray]:  # fmt: skip
+    """A panel for each value of two columns; ``plot`` draws one method's rows into it."""
+    figure, axes = grid(len(down[1]), len(across[1]), title, caption, **options)
+    for line, row in zip(axes, down[1], strict=True):
+        for axis, column in zip(line, across[1], strict=True):
+            own = table[(table[down[0]] == row) & (table[across[0]] == column)]
+            for method, group in own.groupby("method", sort=False):
+                plot(axis, str(method), group)
+            axis.set(xscale="log")
+            axis.set_title(heading(row, column), fontsize=9.5)
+    legend(figure, axes)
+    return figure, axes

@@ -8,15 +8,17 @@ they are connected and their junction tree has at most ``most_cells`` cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import GRAPHS
+from experiments.reproduce.store import TrialStore
 from noisewise.infer.graphical.model import GraphicalModel
 from noisewise.infer.graphical.problem import Problem
 
@@ -72,3 +74,16 @@ def of(settings: Mapping[str, Any], kind: str, trial: int, n: int) -> Setup:
     return population(
         kind, trial, n, settings["seed"], settings.get("states", 10), settings["most_cells"]
     )
+
+
+def every(
+    settings: Mapping[str, Any], trials: TrialStore,
+    compute: Callable[[Mapping[str, Any], int, int], list[Mapping[str, Any]]],
+) -> pd.DataFrame:  # fmt: skip
+    """Rows of every N and trial."""
+    rows: list[Mapping[str, Any]] = []
+    for n in settings["sizes"]:
+        for trial in range(settings["trials"]):
+            key = {"n": n, "trial": trial}
+            rows += trials.cell(key, lambda n=n, t=trial: compute(settings, n, t))
+    return pd.DataFrame(rows)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
-from experiments.reproduce.looks import legend, style
+from experiments.reproduce.looks import named, panels, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_families.cells import HALF_CUT, INFORMED_OPS, OPS, SHOWN, study
 from noisewise.diagnostics import ks, ks_limit
@@ -69,27 +68,27 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
 
 def draw(table: pd.DataFrame) -> Any:
     """A panel for each model and ε."""
-    models, table = SHOWN, table[table["model"] != HALF_CUT]
-    epsilons = sorted(table["epsilon"].unique())
+    table = table[table["model"] != HALF_CUT]
     count = int(table["trials"].iloc[0])
     caption = (
         f"{count} trials per point; truths from the prior. Grey: where a calibrated method stays "
         "in 95 % of cells. Exponential: middle 95 % of records kept; the naive method sees the "
         "untruncated sum (not private)."
     )
-    title = "Calibration: distance of the truth's ranks from uniform (thesis Fig. 4.2)"
-    figure, axes = grid(len(epsilons), len(models), title, caption, sharey=True)
-    for line, epsilon in zip(axes, epsilons, strict=True):
-        for axis, model in zip(line, models, strict=True):
-            own = table[(table["model"] == model) & (table["epsilon"] == epsilon)]
-            axis.axhspan(0, ks_limit(count), color="#dddddd", lw=0)
-            for method, group in own.groupby("method", sort=False):
-                axis.plot(group["n"], group["ks"], **style(str(method)))
-            axis.set(xscale="log", title=f"{model}, ε = {epsilon:g}", ylim=(0, 0.62))
-        line[0].set_ylabel("Kolmogorov-Smirnov distance")
-    for axis in axes[-1]:
-        axis.set_xlabel("number of records n")
-    legend(figure, axes)
+
+    def plot(axis: Any, method: str, own: pd.DataFrame) -> None:
+        axis.plot(own["n"], own["ks"], **style(method))
+
+    figure, axes = panels(
+        table, ("epsilon", sorted(table["epsilon"].unique())), ("model", SHOWN), plot,
+        lambda epsilon, model: f"{model}, ε = {epsilon:g}",
+        "Calibration: distance of the truth's ranks from uniform (thesis Fig. 4.2)", caption,
+        sharey=True,
+    )  # fmt: skip
+    for axis in axes.flat:
+        axis.axhspan(0, ks_limit(count), color="#dddddd", lw=0, zorder=0)
+        axis.set(ylim=(0, 0.62))
+    named(axes, "number of records n", "Kolmogorov-Smirnov distance")
     return figure
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
-from experiments.reproduce.looks import legend, style
+from experiments.reproduce.looks import named, panels, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_families.cells import COMPARED, SHOWN, study
 
@@ -51,27 +50,23 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
 
 def draw(table: pd.DataFrame) -> Any:
     """A panel for each model and ε, lower is better."""
-    models, epsilons = SHOWN, sorted(table["epsilon"].unique())
     caption = (
         f"Mean over {int(table['trials'].iloc[0])} trials, bars of two standard errors; standard "
         "normal kernel. The exponential panels (which the thesis does not show) compare with a "
         "naive method that sees the untruncated sum and is not private."
     )
-    title = "Distance to the non-private posterior, MMD² (thesis Fig. 4.4)"
-    figure, axes = grid(len(epsilons), len(models), title, caption, sharex=True)
-    for line, epsilon in zip(axes, epsilons, strict=True):
-        for axis, model in zip(line, models, strict=True):
-            own = table[(table["model"] == model) & (table["epsilon"] == epsilon)]
-            for method, group in own.groupby("method", sort=False):
-                axis.errorbar(
-                    group["n"], group["mmd2"], 2 * group["error"], capsize=2, **style(str(method))
-                )
-            axis.set(xscale="log", title=f"{model}, ε = {epsilon:g}")
-            axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
-        line[0].set_ylabel("MMD² (lower is better)")
-    for axis in axes[-1]:
-        axis.set_xlabel("number of records n")
-    legend(figure, axes)
+
+    def plot(axis: Any, method: str, own: pd.DataFrame) -> None:
+        axis.errorbar(own["n"], own["mmd2"], 2 * own["error"], capsize=2, **style(method))
+
+    figure, axes = panels(
+        table, ("epsilon", sorted(table["epsilon"].unique())), ("model", SHOWN), plot,
+        lambda epsilon, model: f"{model}, ε = {epsilon:g}",
+        "Distance to the non-private posterior, MMD² (thesis Fig. 4.4)", caption, sharex=True,
+    )  # fmt: skip
+    for axis in axes.flat:
+        axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
+    named(axes, "number of records n", "MMD² (lower is better)")
     return figure
 
 

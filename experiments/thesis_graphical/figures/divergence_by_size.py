@@ -11,9 +11,8 @@ import pandas as pd
 
 from experiments.graphical_models import baselines, dpsgd
 from experiments.graphical_models.accuracy import timed
-from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
-from experiments.reproduce.looks import legend, style
+from experiments.reproduce.looks import named, panels, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
 from experiments.thesis_graphical.setups import Setup
@@ -135,20 +134,18 @@ def draw(table: pd.DataFrame) -> Any:
         "naive: λ = 1e-5. Hindsight picks λ by the truth. DP-SGD: (ε, 1/N), its step size picked "
         "by the truth."
     )
-    title = "Divergence from the truth by population size (thesis Fig. 3.4)"
-    figure, axes = grid(len(kinds), len(epsilons), title, caption, sharey="row")
-    for line, kind in zip(axes, kinds, strict=True):
-        for axis, epsilon in zip(line, epsilons, strict=True):
-            own = table[(table["graph"] == kind) & (table["epsilon"] == epsilon)]
-            for method, group in own.groupby("method", sort=False):
-                if not str(method).endswith("|C|"):
-                    median = group.groupby("n")["kl"].median()
-                    axis.plot(median.index, median, **style(str(method)))
-            axis.set(xscale="log", yscale="log", title=f"{WORDS[kind]}, ε = {epsilon:g}")
-        line[0].set_ylabel("KL(truth‖model), nats")
-    for axis in axes[-1]:
-        axis.set_xlabel("population size N")
-    legend(figure, axes)
+
+    def plot(axis: Any, method: str, own: pd.DataFrame) -> None:
+        median = own.groupby("n")["kl"].median()
+        axis.plot(median.index, median, **style(method))
+        axis.set(yscale="log")
+
+    figure, axes = panels(
+        table[~table["method"].str.endswith("|C|")], ("graph", kinds), ("epsilon", epsilons), plot,
+        lambda kind, epsilon: f"{WORDS[kind]}, ε = {epsilon:g}",
+        "Divergence from the truth by population size (thesis Fig. 3.4)", caption, sharey="row",
+    )  # fmt: skip
+    named(axes, "population size N", "KL(truth‖model), nats")
     return figure
 
 

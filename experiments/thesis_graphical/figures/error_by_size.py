@@ -25,13 +25,7 @@ SENSITIVITIES = {1: "noise as printed, |C|/ε", 2: "noise 2|C|/ε (E3)"}
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """N, epsilon, sensitivity, trial: squared error of y/N, of the learnt model, and predicted."""
-    rows: list[Mapping[str, Any]] = []
-    for n in settings["sizes"]:
-        for trial in range(settings["trials"]):
-            rows += trials.cell(
-                {"n": n, "trial": trial}, lambda n=n, t=trial: errors(settings, n, t)
-            )
-    return pd.DataFrame(rows)
+    return setups.every(settings, trials, errors)
 
 
 def errors(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str, Any]]:

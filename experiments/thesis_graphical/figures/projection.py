@@ -20,13 +20,7 @@ LOOKS = {"projected": ("#8a5a83", "^-"), "as released": ("#a33b3b", "x--")}
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """N, trial, tables: KL(truth‖model)."""
-    rows: list[Mapping[str, Any]] = []
-    for n in settings["sizes"]:
-        for trial in range(settings["trials"]):
-            rows += trials.cell(
-                {"n": n, "trial": trial}, lambda n=n, t=trial: compared(settings, n, t)
-            )
-    return pd.DataFrame(rows)
+    return setups.every(settings, trials, compared)
 
 
 def compared(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str, Any]]:
