@@ -20,7 +20,7 @@ from experiments.exponential_families.baselines import one_posterior_sampling, u
 from experiments.exponential_families.calibration import infer
 from experiments.exponential_families.simulate import Trials, simulate
 from experiments.reproduce.store import TrialStore
-from noisewise.diagnostics import coverage, mmd2, ranks
+from noisewise.diagnostics import coverage, ks, mmd2, ranks
 from noisewise.infer.expfam import gibbs, moments
 from noisewise.infer.expfam.family import Conjugate, draw
 
@@ -57,7 +57,8 @@ def methods(model: str, n: int) -> tuple[str, ...]:
 
 def study(settings: Mapping[str, Any], trials: TrialStore) -> list[dict[str, Any]]:
     """Every cell; Figures 4.2 to 4.4 look at the same trials."""
-    grid = itertools.product(list(METHODS)[:3], settings["sizes"], settings["epsilons"])
+    shown = [model for model, words in WORDS.items() if words in SHOWN]
+    grid = itertools.product(shown, settings["sizes"], settings["epsilons"])
     keys = [dict(zip(("model", "n", "epsilon"), cell, strict=True)) for cell in grid]
     rows: list[dict[str, Any]] = []
     for key in [*keys, HALF_CUT_CELL]:
@@ -71,11 +72,14 @@ def judged(settings: Mapping[str, Any], model: str, n: int, epsilon: float) -> l
     target = non_private(given, settings["seed"], settings["compared"])
     found = []
     for method in methods(model, n):
-        sample, truth = draws(method, model, given, epsilon, settings)
+        sample, truth = draws(method, given, epsilon, settings)
         first = sample[..., 0]
+        own = ranks(first, truth)
+        others = ranks(sample[..., 1:], given.truth[:, 1 : sample.shape[-1]])
         row = {
             "method": method, "trials": settings["trials"], "truth": truth.tolist(),
-            "rank": ranks(first, truth).tolist(), "coverage": float(coverage(first, truth).share),
+            "rank": own.tolist(), "coverage": float(coverage(first, truth).share),
+            "ks_worst": max(ks(u).statistic for u in (own, *others.T)),
         }  # fmt: skip
         if method in COMPARED:
             thin = sample.shape[1] // settings["compared"]
@@ -86,7 +90,7 @@ def judged(settings: Mapping[str, Any], model: str, n: int, epsilon: float) -> l
 
 
 def draws(
-    method: str, model: str, given: Trials, epsilon: float, settings: Mapping[str, Any]
+    method: str, given: Trials, epsilon: float, settings: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Posterior draws (trial, draw, parameter) by one method, and the truths of its trials."""
     seed = settings["seed"]

@@ -45,7 +45,7 @@ class MadeUp(TrialStore):
         return [
             {
                 **key, "method": method, "trials": 20, "truth": rng.random(20).tolist(),
-                "rank": rng.random(20).tolist(), "coverage": 0.9,
+                "rank": rng.random(20).tolist(), "coverage": 0.9, "ks_worst": 0.1,
                 **({"mmd2": 0.1, "error": 0.01} if method in COMPARED else {}),
             }
             for method in METHODS[key["model"]]

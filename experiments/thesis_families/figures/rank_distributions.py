@@ -25,7 +25,8 @@ def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """Model, method, trial: the rank of the first parameter, and its true value."""
     table = pd.DataFrame(study(settings, trials))
     own = table[(table["n"] == N) & (table["epsilon"] == EPSILON)]
-    return own[["model", "method", "rank", "truth"]].explode(["rank", "truth"], ignore_index=True)
+    kept = own[["model", "method", "rank", "truth", "ks_worst"]]
+    return kept.explode(["rank", "truth"], ignore_index=True)
 
 
 def measure(table: pd.DataFrame) -> dict[str, float]:
@@ -48,10 +49,12 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
         u = table.loc[(table["method"] == method) & allowed, "rank"].astype(float)
         return float(u.between(0.25, 0.75).mean())
 
+    categories = table[(table["model"] == "multinomial") & (table["method"] == "gibbs")]
     naive = table[table["method"].str.startswith("naive")].groupby("model")["rank"]
     return {
         "exact_worst": largest("exact"),
         "gibbs_worst": largest("gibbs"),
+        "gibbs_all_categories": float(np.sqrt(len(categories)) * categories["ks_worst"].iloc[0]),
         "printed": largest("gibbs as printed"),
         "non_private_worst": largest("non-private"),
         "naive_in_tails_least": float(
