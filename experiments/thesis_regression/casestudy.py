@@ -18,7 +18,17 @@ import pandas as pd
 from experiments.regression_paper.tables import WAYS, Sums, release, sums
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_regression import oi
-from experiments.thesis_regression.tracts import AT, Tracts, filtered, generated, loaded
+from experiments.thesis_regression.tracts import (
+    AT,
+    LEVEL,
+    SLOPE,
+    SPREAD,
+    VARIANCE,
+    Tracts,
+    filtered,
+    generated,
+    loaded,
+)
 from noisewise.infer import METHODS
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
@@ -26,6 +36,8 @@ RESPONSE = NormalInverseGamma([0.1, 0.5], np.diag([0.001, 0.001]), 1000, 0.5)
 COVARIATES = NormalInverseWishart([0.5], 1, [[1.0]], 50)
 LEVELS = (90, 50)
 OI = "OI (not private)"
+MATCHED = "exact, matched prior"
+"""``exact`` with a prior as wide as tracts differ; the thesis' is three times as wide."""
 STUDY = "case-study"
 
 
@@ -84,13 +96,26 @@ def draws(
     settings: Mapping[str, Any],
 ) -> Mapping[str, np.ndarray]:  # fmt: skip
     """Posterior draws (tract, chain, draw) by parameter, in the units of the ranks."""
+    prior = matched() if method == MATCHED else RESPONSE
     problem = release(
-        noise, way, exact, epsilon, RESPONSE, COVARIATES, monomials=method == "gibbs-noisy",
+        noise, way, exact, epsilon, prior, COVARIATES, monomials=method == "gibbs-noisy",
         private=method != "non-private",
     )  # fmt: skip
-    run = METHODS["linear-regression"]["naive" if method == "non-private" else method]
+    known = {"non-private": "naive", MATCHED: "exact"}
+    run = METHODS["linear-regression"][known.get(method, method)]
     post = run(problem, settings["seed"], settings["chains"], settings["draws"], None)
     return {**post.draws, "ess": np.min(list(post.ess.values()), axis=0)}
+
+
+def matched() -> NormalInverseGamma:
+    """Slope and level independent with the generator's spread, level at mean wealth (0.5)."""
+    to_intercept = np.array([[1.0, 0.0], [-0.5, 1.0]])
+    # Wealth varies by 0.028 between tracts, which moves intercepts by slope times that.
+    extra = np.diag([0.0, (SPREAD**2 + SLOPE**2) * 0.028])
+    spread = to_intercept @ (np.eye(2) * SPREAD**2) @ to_intercept.T + extra
+    mean = to_intercept @ np.array([SLOPE, LEVEL])
+    precision = VARIANCE * np.linalg.inv(spread)
+    return NormalInverseGamma(mean, (precision + precision.T) / 2, RESPONSE.shape, RESPONSE.rate)
 
 
 def intervals(drawn: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:

@@ -1,11 +1,12 @@
 """Tracts of the case study (thesis 5.4.1): generated to the published form, or a user's own file.
 
 Published: 3,108 tracts of 20 to 446 people with a long tail; parents' and children's income ranks
-(pir, kir) in [0, 1]; 363 tracts (12 %) whose median kir is below 0.1 or above 0.9 are left out; and
-a prior said to match the general trend, NIG([.1, .5], diag(.001, .001), 1000, .5). What that form
-implies and the generator does: tracts' levels are spread so widely that 12 % of them have such
-medians; slopes scatter around 0.1 nearly as much as levels do (the prior gives both one spread);
-people lie close to their tract's line, σ² ≈ 0.0005.
+(pir, kir) in [0, 1]; 363 tracts (12 %) whose median kir is below 0.1 or above 0.9 are left out; a
+prior said to match the general trend, NIG([.1, .5], diag(.001, .001), 1000, .5); and one for the
+covariate, NIW(.5, 1, 1, 50). What they imply, and the generator does: tracts' levels are spread so
+widely that 12 % of them have such medians; slopes scatter around 0.1 as levels do around 0.5 (the
+prior gives both one spread); people lie close to their tract's line, σ² ≈ 0.0005; and pir varies by
+about 0.02 to 0.03 both between tracts and within them.
 The real file was simulated too, by Opportunity Insights; it is not ours to ship.
 """
 
@@ -20,9 +21,8 @@ import pandas as pd
 from noisewise.datasets.mobility import tract_sizes
 
 COLUMNS = ("tract", "pir", "kir")
-LEVEL_SD = 0.255
+SLOPE, LEVEL, SPREAD = 0.1, 0.5, 0.255
 """P(|N(0.5, 0.255²) - 0.5| > 0.4) = 0.117 = 363/3108."""
-SLOPE, SLOPE_SD = 0.1, 0.2
 VARIANCE, SHAPE = 0.0005, 20.0
 AT = 0.25
 
@@ -53,12 +53,11 @@ def generated(tracts: int, seed: int) -> Tracts:
     rng = np.random.default_rng([seed, tracts])
     sizes = tract_sizes(rng, tracts)
     tract = np.repeat(np.arange(tracts), sizes)
-    # Neighbourhoods differ in wealth, with a wide spread in each. Ranks are percentiles: between
-    # tracts (variance 0.028) and within them (0.057) together they are as wide as a uniform, 1/12.
-    wealth, spread = rng.beta(4, 4, tracts), rng.uniform(2, 4, tracts)
+    # Neighbourhoods differ in wealth (variance 0.028); within one, pir has a variance of 0.027.
+    wealth, spread = rng.beta(4, 4, tracts), rng.uniform(4, 12, tracts)
     pir = rng.beta((wealth * spread)[tract], ((1 - wealth) * spread)[tract])
-    slope = rng.normal(SLOPE, SLOPE_SD, tracts)
-    intercept = rng.normal(0.5, LEVEL_SD, tracts) - slope * wealth
+    slope = rng.normal(SLOPE, SPREAD, tracts)
+    intercept = rng.normal(LEVEL, SPREAD, tracts) - slope * wealth
     variance = VARIANCE * (SHAPE - 1) / rng.standard_gamma(SHAPE, tracts)
     line = intercept[tract] + slope[tract] * pir
     kir = line + np.sqrt(variance)[tract] * rng.standard_normal(len(tract))

@@ -7,16 +7,18 @@ from typing import Any
 import pandas as pd
 
 from experiments.regression_paper.pictures import style as study_style
-from experiments.thesis_regression.casestudy import OI
+from experiments.thesis_regression.casestudy import MATCHED, OI
 
 PAPER = "thesis ch. 5"
-SHOWN = ("non-private", "naive", "gibbs-noisy", "gibbs-update", "exact", OI)
+SHOWN = ("non-private", "naive", "gibbs-noisy", "gibbs-update", "exact", MATCHED, OI)
 
 
 def style(method: str) -> dict[str, Any]:
     """As in the synthetic study; OI has no place there."""
     if method == OI:
         return {"color": "#888888", "marker": "*", "ms": 6, "lw": 1.2, "ls": ":", "label": OI}
+    if method == MATCHED:
+        return {**study_style("exact"), "lw": 1.4, "ls": "--", "label": MATCHED}
     return study_style(method)
 
 
