@@ -69,7 +69,8 @@ def draw(table: pd.DataFrame) -> Any:
     """Empirical distribution functions, with the band of a calibrated method."""
     count = int((table["method"] == OPS).sum())
     caption = (
-        f"n = {N}, ε = {EPSILON}, {count} trials. Grey: where all of a calibrated method's curve "
+        f"n = {N}, ε = {EPSILON}, {count} trials. Rank: share of draws below the truth. "
+        "Grey: where all of a calibrated method's curve "
         "lies with probability 95 %. A curve that rises at both ends is overconfident, one that "
         "rises in the middle too diffuse."
     )
@@ -82,7 +83,7 @@ def draw(table: pd.DataFrame) -> Any:
         for method, group in table[table["model"] == model].groupby("method", sort=False):
             look = {**style(str(method)), "marker": ""}
             axis.step(np.sort(group["rank"]), level, where="post", **look)
-        axis.set(title=model, xlabel="rank of the truth (share of draws below it)", xlim=(0, 1))
+        axis.set(title=model, xlabel="rank of the truth", xlim=(0, 1))
     axes[0, 0].set_ylabel("share of trials with a smaller rank")
     legend(figure, axes)
     return figure

@@ -107,7 +107,9 @@ def draw(table: pd.DataFrame) -> Any:
         ends = np.array([mean.index.min() * 3, mean.index.max()], float)
         for power, start in ((1, 2e-6), (2, 4e-4)):
             axis.plot(ends, start * (ends / ends[0]) ** -power, "k--", lw=1)
-            axis.annotate(f"1/N{'²' if power == 2 else ''}", (ends[0], start), fontsize=8)
+            axis.annotate(
+                f"1/N{'²' if power == 2 else ''}", (1.1 * ends[0], 1.1 * start), fontsize=8
+            )
         axis.set(xscale="log", yscale="log", title=words, xlabel="population size N")
     axes[0, 0].set_ylabel("mean squared error")
     legend(figure, axes)

@@ -61,7 +61,7 @@ def draw(table: pd.DataFrame) -> Any:
         "Noise 2|C|/ε (E3)."
     )
     title = "Naive MLE with and without projection (thesis Fig. 3.2)"
-    figure, axes = grid(1, 1, title, caption, width=5.2, height=3.4)
+    figure, axes = grid(1, 1, title, caption, width=7.0, height=3.4)
     axis = axes[0, 0]
     for name, (colour, line) in LOOKS.items():
         own = table[table["tables"] == name]

@@ -73,7 +73,7 @@ def draw(table: pd.DataFrame) -> Any:
         f"{first['epsilon']:g}; medians of {table['trial'].nunique()} trials. cgm has no λ to tune."
     )
     title = "Effect of regularisation on naive MLE (thesis Fig. 3.3)"
-    figure, axes = grid(1, 1, title, caption, width=5.2, height=3.4)
+    figure, axes = grid(1, 1, title, caption, width=7.0, height=3.4)
     axis = axes[0, 0]
     for method, own in table[table["method"] != "cgm"].groupby("method", sort=False):
         median = own.groupby("lam")["kl"].median()
