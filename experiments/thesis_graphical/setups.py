@@ -47,21 +47,23 @@ class Setup:
 
 
 @lru_cache(maxsize=8)
-def truth(kind: str, trial: int, seed: int, states: int, most_cells: int) -> GraphicalModel:
+def truth(
+    kind: str, trial: int, seed: int, states: int, most_cells: int, nodes: int
+) -> GraphicalModel:
     """The same for every n and ε."""
     rng = np.random.default_rng([seed, GRAPHS.index(kind), trial, states])
     while True:
-        graph = simulate.graph(kind, rng, states=states)
+        graph = simulate.graph(kind, rng, nodes, states)
         if kind != "erdos-renyi" or graph.cells <= most_cells:
             return simulate.truth(graph, rng)
 
 
 @lru_cache(maxsize=4)
 def population(
-    kind: str, trial: int, n: int, seed: int, states: int = 10, most_cells: int = 10**6
+    kind: str, trial: int, n: int, seed: int, states: int, most_cells: int, nodes: int
 ) -> Setup:
     """n records of a truth, as tables."""
-    true = truth(kind, trial, seed, states, most_cells)
+    true = truth(kind, trial, seed, states, most_cells, nodes)
     stream = (seed, GRAPHS.index(kind), trial, states, n)
     sizes = [min(SAMPLED, n - start) for start in range(0, n, SAMPLED)]
     seeds = np.random.default_rng(stream).integers(2**31, size=len(sizes))
@@ -69,11 +71,10 @@ def population(
     return Setup(true, np.sum(tables, axis=0), n, stream)
 
 
-def of(settings: Mapping[str, Any], kind: str, trial: int, n: int) -> Setup:
+def of(settings: Mapping[str, Any], kind: str, trial: int, n: int, nodes: int = 10) -> Setup:
     """As the settings say."""
-    return population(
-        kind, trial, n, settings["seed"], settings.get("states", 10), settings["most_cells"]
-    )
+    states, most = settings.get("states", 10), settings["most_cells"]
+    return population(kind, trial, n, settings["seed"], states, most, nodes)
 
 
 def every(

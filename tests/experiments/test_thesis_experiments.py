@@ -29,6 +29,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "partition-probabilities": {"data_sets": 3, "n": 2000, "partition_size": 20},
     "partition-quantiles": {"data_sets": 3, "n": 2000, "partition_size": 20},
     "graphical-3.1": {"sizes": [100, 200], "epsilons": [0.1, 10.0]},
+    "graphical-3.2": {"sizes": [100, 200], "states": 3},
+    "graphical-3.4": {
+        "graphs": {"chain": [100], "third-order": [100], "erdos-renyi": [100]}, "states": 3,
+        "lambdas": [1e-2], "epsilons": [1.0], "other_nodes": [5],
+    },
+    "graphical-3.5": {"sizes": [100, 200], "states": 3},
     "graphical-3.3": {"n": 200, "trials": 1, "lambdas": [1e-3, 1e-2, 0.1]},
     "graphical-3.6": {
         "users": 20, "places": 2, "sizes": [40, 80], "epsilons": [0.5, 1.0], "lambdas": [1e-2],
@@ -85,6 +91,13 @@ def test_chapter_three(number: str, tmp_path: Path) -> None:
     found = looked_at(f"graphical-{number}", tmp_path)
     if number == "3.1":
         assert found["printed_epsilon_ratio"] == 2.0  # errata E3
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("number", ["3.2", "3.4", "3.5"])
+def test_chapter_three_on_graphs_with_loops(number: str, tmp_path: Path) -> None:
+    """They take longer to compile than to run."""
+    looked_at(f"graphical-{number}", tmp_path)
 
 
 def test_the_printed_sampler_has_the_moments_of_a_region() -> None:
