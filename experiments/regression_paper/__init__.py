@@ -3,6 +3,7 @@
 from experiments.regression_paper.figures import (
     asymptotic,
     bounds,
+    cost,
     fig3a,
     fig3b,
     fig3c,
@@ -17,6 +18,7 @@ SYNTHETIC = (fig3a, fig3b, fig3c, fig3d, fig3e, fig3f)
 FIGURES = (
     bounds.FIGURE,
     asymptotic.FIGURE,
+    cost.FIGURE,
     *(each.FIGURE for each in SYNTHETIC),
     fig4.FIGURE,
     *(each.MANY for each in SYNTHETIC),
