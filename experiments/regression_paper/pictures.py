@@ -81,7 +81,7 @@ def calibration(table: pd.DataFrame, title: str, along: Sequence[Any]) -> Any:
     for axis in axes.flat:
         axis.axhline(limit, color="grey", ls="--", lw=1, label="chance exceeds it in 5 %")
         axis.set_ylim(bottom=0)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 
@@ -92,7 +92,7 @@ def covering(table: pd.DataFrame, title: str, along: Sequence[Any]) -> Any:
     for axis in axes.flat:
         axis.axhspan(low, high, color="#dddddd", lw=0, zorder=0, label="95 % band of chance")
         axis.set_ylim(0, 1.03)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 
@@ -110,7 +110,7 @@ def qq(table: pd.DataFrame, title: str) -> Any:
             axis.set_title(f"{PARAMETERS[kind]}, {SENSITIVITIES[noise]}", fontsize=8.5)
             axis.xaxis.label.set_size(8)
             axis.yaxis.label.set_size(8)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 
@@ -130,7 +130,7 @@ def utility(table: pd.DataFrame, title: str, along: Sequence[Any]) -> Any:
             axis.set_xlabel(words, fontsize=9)
             axis.set_title(SENSITIVITIES[noise], fontsize=8.5)
         line[0].set_ylabel("MMD² to the\nnon-private posterior", fontsize=9)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 
@@ -153,7 +153,7 @@ def running(table: pd.DataFrame, title: str) -> Any:
         axes[0], ("seconds per posterior", "effective draws per second"), strict=True
     ):
         axis.set(xscale="log", yscale="log", xlabel="number of records n", ylabel=label)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 

@@ -29,7 +29,12 @@ def grid(
     return figure, axes
 
 
-def legend_beside(figure: Any, axis: Any) -> None:
-    """One legend for all panels, outside of them."""
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+def legend_beside(figure: Any) -> None:
+    """One legend for all panels, outside of them; every label once."""
+    known: dict[str, Any] = {}
+    for axis in figure.axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            known.setdefault(label, handle)
+    figure.legend(
+        list(known.values()), list(known), loc="outside right upper", frameon=False, fontsize=8
+    )

@@ -107,7 +107,7 @@ def draw(table: pd.DataFrame) -> Any:
             axis.set_xlabel("privacy budget ε", fontsize=9)
             axis.set_title(SENSITIVITIES[noise], fontsize=8.5)
         line[0].set_ylabel(f"share of {level:.0%} predictive\nintervals that cover", fontsize=9)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 

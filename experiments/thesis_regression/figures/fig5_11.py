@@ -79,7 +79,7 @@ def draw(table: pd.DataFrame) -> Any:
         axis.set_xlabel("parents' income rank (pir)", fontsize=9)
         axis.set_title(f"{len(here)} people", fontsize=9)
     axes[0, 0].set_ylabel("children's income rank (kir)", fontsize=9)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 

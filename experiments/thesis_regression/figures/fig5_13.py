@@ -58,7 +58,7 @@ def draw(rows: pd.DataFrame) -> Any:
         line[0].set_ylabel(f"{level} % intervals,\nnoise {short}", fontsize=8.5)
     for axis in axes[-1]:
         axis.set_xlabel("privacy budget ε", fontsize=9)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 

@@ -43,7 +43,7 @@ def draw(rows: pd.DataFrame) -> Any:
         axis.minorticks_off()
         axis.set_title(SENSITIVITIES[noise], fontsize=9)
     axes[0, 0].set_ylabel("mean absolute error of kir", fontsize=9)
-    legend_beside(figure, axes[0, 0])
+    legend_beside(figure)
     return figure
 
 
