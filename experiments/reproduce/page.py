@@ -93,16 +93,18 @@ def _resumed(told: dict[str, Any]) -> str:
 
 
 def _table(rows: Iterable[dict[str, Any]], *, with_figure: bool) -> list[str]:
-    head = (["figure"] if with_figure else []) + ["claim", "paper", "ours", "test", "verdict"]
+    head = ["claim", "paper", "ours", "verdict"]
+    head = ["figure", *head] if with_figure else [*head[:3], "test", head[3]]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
         mark = "" if row["as_expected"] else f" (**expected: {row['expected']}**)"
-        cells = [
-            f"{row['claim']} ({row['where']})", row["paper"], f"{row['ours']:.3g}",
-            f"{row['measure']} {row['limit']}", f"{row['verdict']}{mark}",
-        ]  # fmt: skip
+        verdict, ours = f"{row['verdict']}{mark}", f"{row['ours']:.3g}"
         if with_figure:
-            cells = [f"[{row['figure']}](#{_anchor(row['figure'])})", *cells]
+            link = f"[{row['figure']}](#{_anchor(row['figure'])})"
+            cells = [link, row["claim"], row["paper"], ours, verdict]
+        else:
+            told = f"{row['claim']} ({row['where']})"
+            cells = [told, row["paper"], ours, f"{row['measure']} {row['limit']}", verdict]
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     return lines if len(lines) > 2 else []
 
