@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.regression_paper.simulate import simulate
 from noisewise.infer.linear import collapsed, refresh
 from noisewise.infer.linear.coordinates import Shape, point, released
 from noisewise.infer.linear.starts import prior_statistics
-from tests.infer.calibration import simulate
 
 Q, N = 3, 40
 
