@@ -12,9 +12,9 @@ demo: $(STAMP)
 test: $(STAMP) lint
 	$(BIN)/pytest -m "not evidence" -n 2 --dist loadfile
 
-# The documentation site, in build/site; a warning is an error.
+# The documentation site, in build/site; a warning is an error (with --quiet it would not be).
 docs: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open build/site/index.html"
 
 # Heavier evidence: same code, more trials. The figures are in docs/evidence.md.

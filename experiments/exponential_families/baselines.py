@@ -6,13 +6,17 @@ These draw from NumPy and know the exact data: for experiments only, never for a
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
 
+from experiments.exponential_families.simulate import Trials
+
 SATISFIES = {
     "exact": "ε-DP; models data and noise exactly",
     "gibbs": "ε-DP; models the noise, sums normal by the central limit theorem",
+    "gibbs as printed": "ε-DP; thesis Algorithm 2 before errata E14",
     "naive": "ε-DP; ignores the noise",
     "naive, untruncated": "NOT private: the thesis' baseline sees the whole sum, with noise of the "
     "truncated one",
@@ -37,3 +41,9 @@ def one_posterior_sampling(
     law = stats.beta(a[:, None], b[:, None])
     low, high = law.cdf(edge), law.cdf(1 - edge)
     return np.asarray(law.ppf(low + (high - low) * rng.random((len(s), draws))))
+
+
+def untruncated(given: Trials, rng: np.random.Generator) -> Trials:
+    """The thesis' "cheating" baseline: the whole sum, with noise for the truncated one."""
+    noisy = given.sums + rng.laplace(0, given.problem.scale, given.sums.shape)
+    return replace(given, problem=replace(given.problem, z=noisy))

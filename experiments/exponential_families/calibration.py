@@ -10,14 +10,17 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from experiments.exponential_families.baselines import SATISFIES, one_posterior_sampling
+from experiments.exponential_families.baselines import (
+    SATISFIES,
+    one_posterior_sampling,
+    untruncated,
+)
 from experiments.exponential_families.simulate import Trials, simulate
 from noisewise.infer.expfam import METHODS, Family, gibbs, moments
 from noisewise.infer.expfam.gibbs_sweep import Law
@@ -116,12 +119,10 @@ def baselines(trials: int, seed: int) -> None:
             truth = rng.beta(1 + s[:, None], 1 + n - s[:, None], (trials, 2000))
             line(f"bernoulli n={n} non-private", truth[..., None], given.truth, began)
             given = simulate("exponential", trials, n, epsilon, "drop", seed)
-            noisy = given.sums + rng.laplace(0, given.problem.scale, given.sums.shape)
-            cheat = replace(given, problem=replace(given.problem, z=noisy))
             began = time.time()
             line(
                 f"exponential n={n} eps={epsilon} naive untruncated",
-                infer("naive", cheat, seed),
+                infer("naive", untruncated(given, rng), seed),
                 given.truth,
                 began,
             )

@@ -6,10 +6,12 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 
+import jax.numpy as jnp
 import numpy as np
 
 from noisewise.infer.graphical import naive
-from noisewise.infer.graphical.model import GraphicalModel
+from noisewise.infer.graphical.likelihood import maximise
+from noisewise.infer.graphical.model import GraphicalModel, fitted
 from noisewise.infer.graphical.problem import Problem
 
 LAMBDAS = (1e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
@@ -21,6 +23,17 @@ def hindsight(
     """KL of the naive fit whose λ is best *given the truth*, and that λ: no one could pick it."""
     tried = [(true.kl(naive.run(problem, lam)), lam) for lam in lambdas]
     return min(tried)
+
+
+def matched(
+    problem: Problem, shares: np.ndarray, lam: float, method: str = "matched"
+) -> GraphicalModel:
+    """Maximum likelihood for any tables of shares: exact ones, unprojected ones, made-up ones."""
+    found = maximise(
+        problem.oracle, jnp.asarray(shares), jnp.asarray(problem.place), jnp.zeros(problem.free),
+        float(lam),
+    )  # fmt: skip
+    return fitted(problem, np.asarray(found.x), method, {}, True)
 
 
 def uniform(true: GraphicalModel) -> GraphicalModel:

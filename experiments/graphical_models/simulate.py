@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.exponential_families.simulate import discrete_laplace
 from noisewise.infer.graphical.model import GraphicalModel
 from noisewise.infer.graphical.oracle import choose
 from noisewise.infer.graphical.problem import Problem
@@ -62,12 +63,16 @@ def counts(true: GraphicalModel, n: int, seed: int) -> np.ndarray:
 
 
 def noisy(
-    true: GraphicalModel, exact: np.ndarray, n: int, epsilon: float, rng: np.random.Generator
-) -> Problem:
-    """The tables with discrete Laplace noise of scale 2|C|/ε."""
-    scale = 2 * len(true.cliques) / epsilon
-    p = -np.expm1(-1 / scale)
-    noise = rng.geometric(p, exact.shape) - rng.geometric(p, exact.shape)
+    true: GraphicalModel, exact: np.ndarray, n: int, epsilon: float, rng: np.random.Generator,
+    moved: int = 2,
+) -> Problem:  # fmt: skip
+    """The tables with discrete Laplace noise of scale 2|C|/ε.
+
+    ``moved`` is by how much a replaced record changes one table: 2, or 1 as the thesis' Proposition
+    2 has it (errata E3: then it costs twice the ε).
+    """
+    scale = moved * len(true.cliques) / epsilon
+    noise = discrete_laplace(rng, scale, exact.shape)
     return Problem(
         true.structure, dict(true.levels), exact + noise, float(n), scale, "laplace",
         choose(true.structure), np.arange(true.structure.dimension), False,

@@ -1,5 +1,25 @@
 """Differentially Private Bayesian Linear Regression (Bernstein & Sheldon, NeurIPS 2019)."""
 
-from experiments.reproduce.figure import Figure
+from experiments.regression_paper.figures import (
+    asymptotic,
+    bounds,
+    cost,
+    fig3a,
+    fig3b,
+    fig3c,
+    fig3d,
+    fig3e,
+    fig3f,
+    fig4,
+)
 
-FIGURES: tuple[Figure, ...] = ()
+SYNTHETIC = (fig3a, fig3b, fig3c, fig3d, fig3e, fig3f)
+
+FIGURES = (
+    bounds.FIGURE,
+    asymptotic.FIGURE,
+    cost.FIGURE,
+    *(each.FIGURE for each in SYNTHETIC),
+    fig4.FIGURE,
+    *(each.MANY for each in SYNTHETIC),
+)

@@ -11,7 +11,10 @@ from typing import Any
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.verdicts import Claim
 
-PAPERS = ("regression_paper", "thesis_regression")
+PAPERS = (
+    "regression_paper", "thesis_graphical", "thesis_families", "thesis_regression",
+    "partition_thesis",
+)  # fmt: skip
 """Folders beside this one, each with FIGURES, settings.json and expected.json."""
 HERE = Path(__file__).parents[1]
 

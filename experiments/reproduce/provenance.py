@@ -11,7 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("noisewise", "numpy", "scipy", "jax", "pandas", "matplotlib")
+from noisewise import __version__
+
+LIBRARIES = ("numpy", "scipy", "jax", "pandas", "matplotlib")
 
 
 def commit(folder: Path) -> str:
@@ -25,7 +27,7 @@ def commit(folder: Path) -> str:
 
 
 def provenance(
-    name: str, size: str, settings: Mapping[str, Any], commits: list[str], seconds: float,
+    name: str, size: str, settings: Mapping[str, Any], origins: Mapping[str, Any], seconds: float,
     resumed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """``seconds`` of this run; cells found from an earlier one are counted, not timed."""
@@ -34,14 +36,21 @@ def provenance(
         "command": f"noisewise reproduce {name}{quick}",
         "settings": dict(settings),
         "seed": settings.get("seed"),
-        "commits": commits,
-        "versions": {library: version(library) for library in LIBRARIES},
+        **{note: ", ".join(seen) for note, seen in origins.items()},
+        "versions": {"noisewise": __version__, **{name: version(name) for name in LIBRARIES}},
         "python": platform.python_version(),
-        "processors": os.cpu_count(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(seconds, 1),
         "cells_from_an_earlier_run": resumed,
     }
+
+
+def device() -> str:
+    """What JAX computes on."""
+    import jax
+
+    first = jax.devices()[0]
+    return f"{os.cpu_count()} CPU cores" if first.platform == "cpu" else str(first.device_kind)
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -13,12 +13,12 @@ import pandas as pd
 
 from experiments.reproduce import catalogue
 from experiments.reproduce.figure import Figure
-from experiments.reproduce.provenance import commit, provenance
+from experiments.reproduce.provenance import commit, device, provenance
 from experiments.reproduce.store import TrialStore
 from experiments.reproduce.verdicts import Claim, Verdict, judge
 
 Tell = Callable[[str], None]
-DPI = 110
+DPI = 90
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,16 @@ def one(
     folder.mkdir(parents=True, exist_ok=True)
     journal = out / figure.settings_name / size / "trials.jsonl"
     report = None if tell is None else lambda what: tell(f"    {what}")
-    store = TrialStore(journal, settings, commit(catalogue.HERE), report)
+    notes = {"commit": commit(catalogue.HERE), "device": device()}
+    store = TrialStore(journal, settings, notes, report)
     table = pd.DataFrame(figure.run(settings, store))
     table.to_csv(folder / "table.csv", index=False)
     figure.draw(table).savefig(folder / "figure.png", dpi=DPI)
     measures = figure.measure(table)
     verdicts = tuple(judge(claim, measures, size) for claim in claims)
     seconds = time.perf_counter() - start
-    told = provenance(figure.name, size, settings, sorted(store.commits), seconds, store.resumed)
+    origins = {note: sorted(store.origins.get(note, {now})) for note, now in notes.items()}
+    told = provenance(figure.name, size, settings, origins, seconds, store.resumed)
     _write(folder / "provenance.json", {**told, "measures": measures})
     _write(folder / "verdicts.json", [v.row() for v in verdicts])
     return Outcome(figure, folder, verdicts, seconds)

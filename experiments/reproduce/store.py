@@ -17,17 +17,17 @@ Row = Mapping[str, Any]
 class TrialStore:
     """``cell(key, compute)`` runs ``compute`` once for this key under these settings, ever.
 
-    The settings (the seed among them) are part of every key. ``commit`` is noted beside each cell,
-    so that rows of an older version are told from new ones. ``report`` hears of every cell.
+    The settings (the seed among them) are part of every key. ``notes`` (commit, device) are kept
+    beside each cell, so that rows of another version or machine can be told; ``origins`` are those
+    of all cells that were asked for. ``report`` hears of every new cell.
     """
 
     path: Path
     settings: Mapping[str, Any]
-    commit: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
     report: Callable[[str], None] | None = None
-    fresh: int = 0
     resumed: int = 0
-    commits: set[str] = field(default_factory=set)
+    origins: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._journal = Journal(self.path)
@@ -43,18 +43,15 @@ class TrialStore:
             made = compute()
             seconds = time.perf_counter() - start
             rows = [dict(made)] if isinstance(made, Mapping) else [dict(r) for r in made]
-            self._journal.put(name, rows, commit=self.commit, seconds=round(seconds, 3))
-            self._tell(f"{_words(key)}: {seconds:.1f} s")
-            self.fresh += 1
+            self._journal.put(name, rows, **self.notes, seconds=round(seconds, 3))
+            if self.report is not None:
+                self.report(f"{_words(key)}: {seconds:.1f} s")
             line = self._journal.get(name) or {}
         else:
             self.resumed += 1
-        self.commits.add(str(line.get("commit", "")))
+        for note in self.notes:
+            self.origins.setdefault(note, set()).add(str(line.get(note, "unknown")))
         return [{**key, **row} for row in line["rows"]]
-
-    def _tell(self, what: str) -> None:
-        if self.report is not None:
-            self.report(what)
 
 
 def _words(key: Mapping[str, Any]) -> str:

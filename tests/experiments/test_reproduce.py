@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Picture
 
 from experiments.reproduce import catalogue
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.page import write
 from experiments.reproduce.runner import one
 from experiments.reproduce.store import TrialStore
 from experiments.reproduce.verdicts import Claim, judge
@@ -126,3 +127,29 @@ def test_every_claim_has_a_figure_and_every_figure_its_settings() -> None:
     for paper in catalogue.PAPERS:
         for entry in catalogue._json(paper, "expected.json"):
             assert Claim.read(entry).figure in figures
+
+
+def test_the_page_shows_verdicts_reasons_and_pictures(tmp_path: Path) -> None:
+    failing = claim("does not", id="f", test={"measure": "largest", "at_least": 10})
+    made = squares([])
+    one(made, SETTINGS, [claim(), failing], "quick", tmp_path / "results")
+    write(tmp_path / "page.md", [made], "quick", tmp_path / "results")
+    text = (tmp_path / "page.md").read_text()
+    for words in (
+        "**1 figures, 2 claims.** does not hold: 1, holds: 1.",
+        "Measured: 9 (wanted ≥ 10). a reason",
+        "`noisewise reproduce squares --quick`, seed 7, quick run",
+        "![Squares](page/squares.png)",
+        "| Squares grow. (nowhere) | 9 | 9 | largest ≥ 9 | holds |",
+    ):
+        assert words in text
+    assert (tmp_path / "page" / "squares.png").stat().st_size < 20_000
+
+
+def test_outside_a_checkout_it_says_so(
+    noisewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noisewise.cli.reproduce.CHECKOUT", tmp_path)
+    seen = noisewise("reproduce", "--list")
+    assert seen.code == 1
+    assert "part of the checkout, not of the installed package" in seen.err

@@ -56,3 +56,13 @@ def test_what_cannot_be_drawn(post: nw.infer.Posterior) -> None:
     alone = replace(post, keys=None, draws={"p": post.draws["p"][0]})
     with pytest.raises(nw.ArgumentError, match="no groups"):
         nw.plots.trace(alone, group="a")
+
+
+def test_ranks_and_coverage_are_drawn_in_their_bands() -> None:
+    u = {"honest": np.linspace(0.01, 0.99, 50), "narrow": np.repeat([0.0, 1.0], 20)}
+    (axis,) = nw.plots.rank_ecdf(u).axes
+    assert [t.get_text() for t in axis.get_legend().get_texts()] == ["95% band", *u]
+    points = nw.plots.coverage_points({"slope": 0.94, "σ²": 0.5}, 0.95, 100).axes[0]
+    assert list(points.lines[1].get_xdata()) == [0.94, 0.5]
+    with pytest.raises(nw.ArgumentError, match="u: must have"):
+        nw.plots.rank_ecdf({})

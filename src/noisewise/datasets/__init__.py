@@ -2,5 +2,6 @@
 
 from noisewise.datasets.cirrhosis import cirrhosis, cirrhosis_path
 from noisewise.datasets.mobility import social_mobility
+from noisewise.datasets.wifi import hour_segments, wifi_log
 
-__all__ = ["cirrhosis", "cirrhosis_path", "social_mobility"]
+__all__ = ["cirrhosis", "cirrhosis_path", "hour_segments", "social_mobility", "wifi_log"]

@@ -21,7 +21,7 @@ def social_mobility(*, tracts: int = TRACTS, seed: int = 0) -> pa.Table:
     if tracts < 1:
         raise ValueError(f"tracts: must be at least 1, not {tracts!r}")
     rng = np.random.default_rng(seed)
-    sizes = _sizes(rng, tracts)
+    sizes = tract_sizes(rng, tracts)
     tract = np.repeat(np.arange(tracts), sizes)
     rows = len(tract)
     intercept = rng.normal(0.35, 0.06, tracts)[tract]
@@ -35,8 +35,8 @@ def social_mobility(*, tracts: int = TRACTS, seed: int = 0) -> pa.Table:
     return pa.table({"tract": tract[order], "pir": pir[order], "kir": kir[order]})
 
 
-def _sizes(rng: np.random.Generator, tracts: int) -> np.ndarray:
-    """Log-normal between the published extremes, which both occur."""
+def tract_sizes(rng: np.random.Generator, tracts: int) -> np.ndarray:
+    """People per tract: log-normal between the published extremes, which both occur."""
     sizes = np.clip(np.rint(rng.lognormal(4.3, 0.6, tracts)), SMALLEST, LARGEST).astype(np.int64)
     if tracts > 1:
         sizes[rng.permutation(tracts)[:2]] = SMALLEST, LARGEST

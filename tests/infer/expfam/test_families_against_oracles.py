@@ -210,6 +210,18 @@ def test_a_narrow_mode_far_from_another_is_resolved() -> None:
         assert (values > values[top] / 2)[max(top - 40, 0) : top + 40].sum() > 15
 
 
+def test_releases_between_the_located_ones_have_a_grid() -> None:
+    """Many groups with many records: narrow posteriors that lie apart, between the ends."""
+    n, scale = 10_000, 10.0
+    z = [30.0, 70.0, 640.0, 1070.0, 4270.0, 8090.0, 9400.0, 9820.0, 9930.0]
+    together = exact.run(bernoulli(z, n, scale), 0, 2, 500).draws["p"]
+    for value, draws in zip(z, together, strict=True):
+        mean, sd = reference.bernoulli_moments(value, n, scale, 1, 1)
+        # 1,000 independent draws; five standard errors.
+        assert abs(draws.mean() - mean) < 5 * sd / np.sqrt(draws.size)
+        assert abs(draws.std() / sd - 1) < 0.2
+
+
 def test_where_no_sum_comes_near_there_is_a_closed_form() -> None:
     """Bernoulli, 60 records, b = 15: against the sum over every s, to rounding; some are near."""
     n, scale, z = 60, 15.0, np.array([-5.0, 0.0, 30.0, 60.0])

@@ -108,6 +108,8 @@ def densities(problem: Problem, rows: np.ndarray) -> list[tuple[np.ndarray, Dens
     span = grid.union(single)
     # Two modes far apart are wide by themselves: splitting would not make them narrower.
     worth = span.deviations > max(WIDEST, 1.3 * max(s.deviations for s in single))
+    # Releases between those that were located must not fall into a gap between their grids.
+    worth |= len(rows) > len(ends) and grid.gap(single)
     if (worth and z[0] < z[-1]) or len(rows) > SLAB:
         half = len(rows) // 2
         if worth:

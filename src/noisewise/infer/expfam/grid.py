@@ -162,6 +162,13 @@ def _deviations(
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
+def gap(spans: list[Span]) -> bool:
+    """Whether some stretch between the first and the last belongs to none of them."""
+    ordered = sorted((float(s.v[0]), float(s.v[-1])) for s in spans)
+    reached = np.maximum.accumulate([high for _, high in ordered])
+    return any(low > high for (low, _), high in zip(ordered[1:], reached, strict=False))
+
+
 def union(spans: list[Span]) -> Span:
     """One stretch for several releases, as fine as the finest of them wherever it is."""
     low, high = min(s.v[0] for s in spans), max(s.v[-1] for s in spans)

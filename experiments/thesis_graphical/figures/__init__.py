@@ -1,0 +1,1 @@
+"""One file per figure of chapter 3."""
