@@ -64,6 +64,12 @@ def measure(rows: pd.DataFrame) -> dict[str, float]:
         found[f"top decile in the top two: {told}"] = high
         found[f"fewer of both: {told}"] = min(low, high)
         found[f"on the diagonal: {told}"] = float(np.trace(counts) / counts.sum())
+    base = found.get("fewer of both: gibbs-update, as printed")
+    if base:
+        for told in [k.removeprefix("fewer of both: ") for k in found if k.startswith("fewer")]:
+            found[f"fewer of both over gibbs-update's: {told}"] = (
+                found[f"fewer of both: {told}"] / base
+            )
     return found
 
 
