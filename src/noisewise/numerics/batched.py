@@ -36,7 +36,14 @@ def squared(matrix: jax.Array) -> jax.Array:
 def factors(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Cholesky factor and its inverse, of (d, d, group) matrices."""
     leading = jnp.moveaxis(matrix, -1, 0)
-    factor = jnp.linalg.cholesky(leading)
-    eye = jnp.broadcast_to(jnp.eye(leading.shape[-1]), leading.shape)
-    inverse = jax.scipy.linalg.solve_triangular(factor, eye, lower=True)
+    # On a CPU one matrix after the other: jaxlib's batched LAPACK waits for other threads of the
+    # pool it runs on, and two programs at once that do so wait for each other for ever.
+    both = jax.lax.map(_factor, leading) if jax.default_backend() == "cpu" else _factor(leading)
+    factor, inverse = both
     return jnp.moveaxis(factor, 0, -1), jnp.moveaxis(inverse, 0, -1)
+
+
+def _factor(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    factor = jnp.linalg.cholesky(matrix)
+    eye = jnp.broadcast_to(jnp.eye(matrix.shape[-1]), matrix.shape)
+    return factor, jax.scipy.linalg.solve_triangular(factor, eye, lower=True)

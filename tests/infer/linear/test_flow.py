@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.regression_paper.simulate import simulate
 from noisewise.artifact import Mechanism
 from noisewise.infer.linear import collapsed, exact, flow
 from noisewise.infer.linear.coordinates import Shape, from_released, log_volume, point, released
 from noisewise.infer.linear.starts import prior_statistics
 from tests.infer.agreement import TOLERANCE, departures, summary
-from tests.infer.calibration import simulate
 from tests.infer.regressions import problem, table
 
 Q, N = 3, 40
