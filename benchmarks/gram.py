@@ -5,9 +5,6 @@ Peak memory is read in a child process, at two table sizes, so that growth would
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+
+from benchmarks.memory import peak_mib
 
 ROWS, COLUMNS = 10_000_000, 10
 NAMES = tuple(f"c{i}" for i in range(COLUMNS))
@@ -81,22 +80,6 @@ def seconds(work: object, path: Path) -> float:
     return time.perf_counter() - start
 
 
-def peak_mib(path: Path) -> float:
-    """Peak resident memory of a fresh process that makes the release."""
-    code = "import sys, pathlib; from benchmarks.gram import report_peak; report_peak(sys.argv[1])"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-    )
-    return float(done.stdout)
-
-
-def report_peak(path: str) -> None:
-    """From the kernel's high-water mark: ru_maxrss would include the parent's memory at fork."""
-    exact(Path(path))
-    status = Path("/proc/self/status").read_text()
-    print(int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024)
-
-
 def run(folder: Path) -> list[str]:
     path, small = make(folder, ROWS), make(folder, ROWS // 10)
     for work in (exact, inexact):
@@ -110,6 +93,6 @@ def run(folder: Path) -> list[str]:
         f"ratio of the medians {ours / theirs:.2f}, of the fastest "
         f"{min(a for a, _ in pairs) / min(b for _, b in pairs):.2f} (asked: at most 1.5)",
         f"DuckDB through Ibis: {engine:.2f} s; ours is {engine / ours:.1f} × faster (asked: 3)",
-        f"peak memory: {peak_mib(small):.0f} MiB at {ROWS // 10:,} rows, "
-        f"{peak_mib(path):.0f} MiB at {ROWS:,} (asked: below 1024, not growing)",
+        f"peak memory: {peak_mib(exact, small):.0f} MiB at {ROWS // 10:,} rows, "
+        f"{peak_mib(exact, path):.0f} MiB at {ROWS:,} (asked: below 1024, not growing)",
     ]

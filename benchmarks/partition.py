@@ -5,9 +5,6 @@ Also the batched fit of 1,000 partitions, and peak memory at two table sizes.
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+
+from benchmarks.memory import peak_mib
 
 ROWS, PARTITIONS = 10_000_000, 1000
 
@@ -92,22 +91,6 @@ def fit_seconds() -> float:
     )
 
 
-def peak_mib(path: Path) -> float:
-    """Peak resident memory of a fresh process that makes the release."""
-    code = "import sys; from benchmarks.partition import report_peak; report_peak(sys.argv[1])"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-    )
-    return float(done.stdout)
-
-
-def report_peak(path: str) -> None:
-    """From the kernel's high-water mark: ru_maxrss would include the parent's memory at fork."""
-    release(Path(path))
-    status = Path("/proc/self/status").read_text()
-    print(int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024)
-
-
 def run(folder: Path) -> list[str]:
     path, small = make(folder, ROWS), make(folder, ROWS // 10)
     for work in (release, read, regress):
@@ -122,6 +105,6 @@ def run(folder: Path) -> list[str]:
         f"ratio {np.median([a / c for a, _, c in times]):.2f}",
         f"{PARTITIONS:,} partitions of 100,000 rows fitted in one call: "
         f"{1000 * fit_seconds():.1f} ms",
-        f"peak memory: {peak_mib(small):.0f} MiB at {ROWS // 10:,} rows, "
-        f"{peak_mib(path):.0f} MiB at {ROWS:,}",
+        f"peak memory: {peak_mib(release, small):.0f} MiB at {ROWS // 10:,} rows, "
+        f"{peak_mib(release, path):.0f} MiB at {ROWS:,}",
     ]
