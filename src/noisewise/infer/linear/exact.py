@@ -8,7 +8,7 @@ cannot see; trajectories follow a Huber surrogate and are accepted under the tru
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 from threading import Lock
 from typing import NamedTuple
@@ -20,11 +20,12 @@ import numpy as np
 from noisewise.infer import _chains, _tuning
 from noisewise.infer.linear import collapsed, flow, latent, slabs
 from noisewise.infer.linear.assemble import assembled
-from noisewise.infer.linear.coordinates import Shape, full_rank, point, reflections, released
+from noisewise.infer.linear.collected import Collected, Sampled, shape_of
+from noisewise.infer.linear.coordinates import Shape, point, reflections, released
 from noisewise.infer.linear.problem import Problem
 from noisewise.infer.linear.starts import Statistics, prior_statistics, towards
 from noisewise.infer.observation import averaged
-from noisewise.infer.posterior import ESS, RHAT, Posterior
+from noisewise.infer.posterior import Posterior
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.triangular import (
     UNROLLED,
@@ -57,19 +58,6 @@ class Group(NamedTuple):
     noise: jax.Array
     prior: collapsed.Prior
     others: tuple[tuple[jax.Array, jax.Array], ...] = ()
-
-
-class Sampled(NamedTuple):
-    """Draws (parameter, group, chain, draw) in the user's units; R-hat and ESS per parameter.
-
-    ``divergences`` per group; ``positions`` (draw, coordinate, chain, group) where they fit.
-    """
-
-    user: np.ndarray
-    rhat: np.ndarray
-    ess: np.ndarray
-    divergences: np.ndarray
-    positions: np.ndarray | None
 
 
 @lru_cache(maxsize=64)
@@ -129,7 +117,7 @@ def sample(
     ``rounds`` > 1 warms up longer and keeps every ``rounds``-th draw: a second try for groups that
     did not converge in the first. ``tick`` is told the share of the work that each step was.
     """
-    shape = _shape(problem)
+    shape = shape_of(problem)
     looped = shape.q > UNROLLED
     data = _data(problem, looped=looped)
     begin, run, finish = jax.random.split(key, 3)
@@ -167,7 +155,7 @@ def _hamiltonian(
     tick: Callable[[float], None],
 ) -> tuple[jax.Array, np.ndarray]:
     """Positions (draw, coordinate, chain, group) and divergences (group), by the batched driver."""
-    aim = target(_shape(problem), problem.mechanism, *(o.mechanism for o in problem.others))
+    aim = target(shape_of(problem), problem.mechanism, *(o.mechanism for o in problem.others))
     state = _tuning.start(starts, spread, plain=aim.looped)
     slower = min(rounds, 2)
     warm = _tuning.warmup_schedule(
@@ -190,12 +178,6 @@ def _hamiltonian(
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
     return jnp.concatenate(kept)[:draws], np.asarray(divergences)
-
-
-def _shape(problem: Problem) -> Shape:
-    q = len(problem.x) + 1
-    rank = q if problem.noisy_n else int(min(q, problem.n.min() - 1))
-    return Shape(q, rank, problem.noisy_n)
 
 
 def _data(problem: Problem, *, looped: bool) -> Group:
@@ -270,58 +252,12 @@ def _finish(
     return jnp.einsum("ij,jgct->igct", back[0], drawn) + back[1][:, None, None, None]
 
 
-class _Collected:
-    """What the tries of all groups have given so far."""
-
-    def __init__(self, problem: Problem, chains: int, draws: int) -> None:
-        groups, size = len(problem.n), len(problem.x) + 2
-        self.user = np.empty((size, groups, chains, draws))
-        self.rhat, self.ess = np.empty((size, groups)), np.empty((size, groups))
-        self.tries, self.divergences = np.zeros(groups, int), np.zeros(groups, int)
-        self._positions: dict[tuple[int, ...], np.ndarray] = {}
-        shape = full_rank(len(problem.x) + 1, noisy_n=problem.noisy_n)
-        self._wanted = latent.fits(shape, groups * chains * draws)
-
-    def put(self, rows: np.ndarray, part: Sampled) -> None:
-        """A slab's groups; padding beyond them is dropped."""
-        count = len(rows)
-        self.user[:, rows] = part.user[:, :count]
-        self.rhat[:, rows], self.ess[:, rows] = part.rhat[:, :count], part.ess[:, :count]
-        self.divergences[rows] = part.divergences[:count]
-        self.tries[rows] += 1
-        if self._wanted and part.positions is not None:
-            self._positions[tuple(rows.tolist())] = part.positions[..., :count]
-
-    def latent(self, problem: Problem, seed: int) -> Mapping[str, np.ndarray]:
-        """Draws of s, μx and τ², when asked for; later tries overwrite earlier ones."""
-        if not self._wanted:
-            return {}
-        only = problem.keys is None
-
-        def make() -> Mapping[str, np.ndarray]:
-            whole: dict[str, np.ndarray] = {}
-            for number, (rows, positions) in enumerate(self._positions.items()):
-                some = slabs.subset(problem, np.array(rows))
-                rng = np.random.default_rng([seed, number])
-                more = latent.latent(rng, some, _shape(some), positions)
-                for name, values in more.items():
-                    into = whole.setdefault(name, np.empty((len(problem.n), *values.shape[1:])))
-                    into[list(rows)] = values
-            return {name: v[0] if only else v for name, v in whole.items()}
-
-        return latent.Latent(make)
-
-    @property
-    def unconverged(self) -> np.ndarray:
-        return np.flatnonzero(~((self.rhat < RHAT) & (self.ess >= ESS)).all(axis=0))
-
-
 def run(
     problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
 ) -> Posterior:
     """All groups, slab by slab; those that did not converge get longer second and third tries."""
     begin, groups = time.perf_counter(), len(problem.n)
-    made, todo = _Collected(problem, chains, draws), np.arange(groups)
+    made, todo = Collected(problem, chains, draws), np.arange(groups)
     key, lock = jax.random.key(seed), Lock()
     seconds: list[float] = []
     for attempt, rounds in enumerate(ROUNDS):
