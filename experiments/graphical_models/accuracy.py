@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.graphical_models import baselines, simulate
 from noisewise.infer.graphical import cgm, naive
+from noisewise.infer.graphical.model import GraphicalModel
 from noisewise.infer.graphical.problem import Problem
 
 GRAPHS = ("chain", "third-order", "erdos-renyi")
@@ -24,12 +25,13 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 EPSILONS = (0.1, 0.5, 1.0)
 
 
-def options() -> argparse.ArgumentParser:
+def options(out: bool = True) -> argparse.ArgumentParser:
     """What every experiment over this grid may be told."""
     parse = argparse.ArgumentParser()
-    parse.add_argument("--out", required=True)
+    if out:
+        parse.add_argument("--out", required=True)
     parse.add_argument("--graphs", nargs="+", default=GRAPHS)
-    parse.add_argument("--sizes", nargs="+", type=int, default=SIZES)
+    parse.add_argument("--sizes", nargs="+", type=int, default=SIZES, choices=SIZES)
     parse.add_argument("--trials", type=int, default=5)
     parse.add_argument("--seed", type=int, default=2026)
     return parse
@@ -48,32 +50,51 @@ def main() -> None:
                     out.flush()
 
 
-def trials(
-    kind: str, trial: int, seed: int, sizes: tuple[int, ...], quick: bool = False
-) -> list[dict[str, Any]]:
-    """One truth; every n and ε."""
+class Cell(NamedTuple):
+    """One release of the grid, with the truth behind it."""
+
+    graph: str
+    trial: int
+    n: int
+    epsilon: float
+    true: GraphicalModel
+    problem: Problem
+
+
+def releases(kind: str, trial: int, seed: int, sizes: Sequence[int] = SIZES) -> Iterator[Cell]:
+    """One truth; every ε at the sizes asked. What is drawn does not depend on which are asked."""
     rng = np.random.default_rng([seed, GRAPHS.index(kind), trial])
     true = simulate.truth(simulate.graph(kind, rng), rng)
-    flat = true.kl(baselines.uniform(true))
-    lines = []
-    for n in sizes:
+    for n in SIZES[: 1 + max(SIZES.index(n) for n in sizes)]:
         exact = simulate.counts(true, n, seed=int(rng.integers(2**31)))
         for epsilon in EPSILONS:
             problem = simulate.noisy(true, exact, n, epsilon, rng)
-            line: dict[str, Any] = {
-                "graph": kind, "trial": trial, "n": n, "epsilon": epsilon, "seed": seed,
-                "cliques": len(true.cliques), "cells": true.structure.cells, "uniform": flat,
-            }  # fmt: skip
-            if not quick:
-                line["hindsight"], line["lambda"] = baselines.hindsight(problem, true)
-                line["mbi"] = true.kl(baselines.mirror_descent(problem))
-            for name, fit in (("naive", naive.run), ("cgm", cgm.run)):
-                made, line[f"{name}_seconds"] = timed(fit, problem)
-                line[name] = true.kl(made)
-                line[f"{name}_calls"] = made.details["marginal_calls"]
-            line["em_steps"], line["last_gap"] = made.details["em_steps"], made.details["last_gap"]
-            lines.append(line)
-            print(json.dumps(line), flush=True)
+            if n in sizes:
+                yield Cell(kind, trial, n, epsilon, true, problem)
+
+
+def trials(
+    kind: str, trial: int, seed: int, sizes: Sequence[int], quick: bool = False
+) -> list[dict[str, Any]]:
+    """Every release of one truth."""
+    lines = []
+    for cell in releases(kind, trial, seed, sizes):
+        true, problem = cell.true, cell.problem
+        line: dict[str, Any] = {
+            "graph": kind, "trial": trial, "n": cell.n, "epsilon": cell.epsilon, "seed": seed,
+            "cliques": len(true.cliques), "cells": true.structure.cells,
+            "uniform": true.kl(baselines.uniform(true)),
+        }  # fmt: skip
+        if not quick:
+            line["hindsight"], line["lambda"] = baselines.hindsight(problem, true)
+            line["mbi"] = true.kl(baselines.mirror_descent(problem))
+        for name, fit in (("naive", naive.run), ("cgm", cgm.run)):
+            made, line[f"{name}_seconds"] = timed(fit, problem)
+            line[name] = true.kl(made)
+            line[f"{name}_calls"] = made.details["marginal_calls"]
+        line["em_steps"], line["last_gap"] = made.details["em_steps"], made.details["last_gap"]
+        lines.append(line)
+        print(json.dumps(line), flush=True)
     return lines
 
 

@@ -1,8 +1,11 @@
 """``bayes``: KL(truth‖model) against hindsight, and how often 95 % intervals cover the truth.
 
-    python -m experiments.graphical_models.coverage --out FILE [--graphs chain …] [--sizes 10000]
+    python -m experiments.graphical_models.coverage prepare sample judge --work FOLDER
 
-One JSON line per trial: coverage over all cells of the clique marginals, and of single columns.
+Three stages, so that each can run where it is fast: estimates, metrics and comparisons on many CPU
+cores (``--share i/k`` takes every k-th release), all chains of one graph in one program on a GPU.
+The releases are those of ``accuracy``. One JSON line per release: coverage over all cells of the
+clique marginals, and of single columns, before and after the correction of ``overlap.py``.
 """
 
 from __future__ import annotations
@@ -10,61 +13,157 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from numpyro.infer.hmc import hmc
 
-from experiments.graphical_models import baselines, simulate
-from experiments.graphical_models.accuracy import GRAPHS
-from noisewise.infer.graphical import bayes, cgm
+from experiments.graphical_models import baselines
+from experiments.graphical_models.accuracy import Cell, options, releases
+from noisewise.infer.graphical import bayes
 from noisewise.infer.graphical.model import GraphicalModel
+from noisewise.infer.graphical.oracle import Oracle
 from noisewise.infer.graphical.posterior import GraphicalPosterior
 
+STAGES = ("prepare", "sample", "judge")
 CHAINS, DRAWS = 2, 250
+HINDSIGHT = (10_000,)
+"""Sizes at which the naive fit is tuned again with the truth in hand: it is slow, and ``accuracy``
+has it for the same releases."""
 
 
 def main() -> None:
-    """Trials outside, so that an interrupted run has a little of everything."""
-    parse = argparse.ArgumentParser()
-    parse.add_argument("--out", required=True)
-    parse.add_argument("--graphs", nargs="+", default=GRAPHS)
-    parse.add_argument("--sizes", nargs="+", type=int, default=[10_000])
-    parse.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0])
-    parse.add_argument("--trials", type=int, default=5)
-    parse.add_argument("--seed", type=int, default=2026)
+    """The stages asked for, in order."""
+    parse = options(out=False)
+    parse.add_argument("stages", nargs="+", choices=STAGES)
+    parse.add_argument("--work", required=True, type=Path)
+    parse.add_argument("--share", default="0/1")
     parse.add_argument("--law", default="log-gamma")
+    parse.add_argument("--draws", type=int, default=DRAWS)
     words = parse.parse_args()
-    with open(words.out, "a", encoding="utf-8") as out:
+    words.work.mkdir(parents=True, exist_ok=True)
+    for stage in words.stages:
+        {"prepare": prepare, "sample": sample, "judge": judge}[stage](words)
+
+
+def chosen(words: argparse.Namespace) -> Iterator[tuple[Path, Cell]]:
+    """This process's releases, with the beginning of their files' names."""
+    part, parts = map(int, words.share.split("/"))
+    number = 0
+    for trial in range(words.trials):
         for kind in words.graphs:
-            for trial in range(words.trials):
-                for n in words.sizes:
-                    for epsilon in words.epsilons:
-                        line = one(kind, trial, n, epsilon, words.seed, words.law)
-                        out.write(json.dumps(line) + "\n")
-                        out.flush()
+            for cell in releases(kind, trial, words.seed, words.sizes):
+                if number % parts == part:
+                    yield words.work / f"{kind}-{trial}-{cell.n}-{cell.epsilon}", cell
+                number += 1
 
 
-def one(kind: str, trial: int, n: int, epsilon: float, seed: int, law: str) -> dict[str, Any]:
-    """One truth, one release, one posterior. The truths are those of ``accuracy``."""
-    rng = np.random.default_rng([seed, GRAPHS.index(kind), trial])
-    true = simulate.truth(simulate.graph(kind, rng), rng)
-    noise = np.random.default_rng([seed, GRAPHS.index(kind), trial, n, int(1000 * epsilon)])
-    exact = simulate.counts(true, n, seed=int(noise.integers(2**31)))
-    problem = simulate.noisy(true, exact, n, epsilon, noise)
-    start = time.perf_counter()
-    posterior = bayes.run(problem, seed=trial, chains=CHAINS, draws=DRAWS, law=law)
-    seconds = time.perf_counter() - start
-    best, lam = baselines.hindsight(problem, true)
-    return {
-        "graph": kind, "trial": trial, "n": n, "epsilon": epsilon, "seed": seed, "law": law,
-        "uniform": true.kl(baselines.uniform(true)), "hindsight": best, "lambda": lam,
-        "cgm": true.kl(cgm.run(problem)), "bayes": true.kl(posterior.model),
-        "coverage": float(np.mean(covered(true, posterior))),
-        "coverage_single": float(np.mean([single(true, posterior, v) for v in true.columns])),
-        "tau": float(posterior.tau.mean()), "rhat": posterior.rhat, "ess": posterior.ess,
-        "leapfrog_steps": posterior.details["leapfrog_steps"], "seconds": seconds,
-        "divergences": posterior.details["divergences"],
+def prepare(words: argparse.Namespace) -> None:
+    """Estimate and metric of each release."""
+    for stem, cell in chosen(words):
+        ready = bayes.prepare(cell.problem)
+        leaves = jax.tree.leaves(ready.data)
+        start = {"white": ready.white, "theta": ready.start.potentials}
+        np.savez(stem.with_name(stem.name + ".ready.npz"), *map(np.asarray, leaves), **start)
+
+
+def reloaded(stem: Path, cell: Cell) -> bayes.Prepared:
+    """What ``prepare`` left."""
+    with np.load(stem.with_name(stem.name + ".ready.npz")) as held:
+        leaves = [jnp.asarray(held[f"arr_{i}"]) for i in range(len(held.files) - 2)]
+        white, theta = jnp.asarray(held["white"]), held["theta"]
+    blocks = list(zip(leaves[5::2], leaves[6::2], strict=True))
+    start = GraphicalModel(cell.true.structure, cell.true.levels, theta, "cgm", cell.n)
+    return bayes.Prepared(bayes.Data(*leaves[:5], blocks), start, white)
+
+
+def sample(words: argparse.Namespace) -> None:
+    """All releases of one graph at once."""
+    waiting: dict[Any, list[tuple[Path, Cell]]] = {}
+    for stem, cell in chosen(words):
+        waiting.setdefault(cell.problem.oracle, []).append((stem, cell))
+    for oracle, found in waiting.items():
+        ready = [reloaded(*one) for one in found]
+        data = jax.tree.map(lambda *parts: jnp.stack(parts), *[r.data for r in ready])
+        keys = jax.random.split(jax.random.key(words.seed), 2 * len(found) * CHAINS)
+        keys = keys.reshape(2, len(found), CHAINS)
+        white = jnp.stack([r.white for r in ready])[:, None]
+        away = partial(jax.random.normal, shape=white.shape[-1:])
+        starts = white + jax.vmap(jax.vmap(away))(keys[0])
+        begun = time.perf_counter()
+        drawn = draw(oracle, words.law, words.draws, data, starts, keys[1])
+        jax.block_until_ready(drawn)
+        print(f"{len(found)} releases, {time.perf_counter() - begun:.0f} s", flush=True)
+        for number, (stem, _) in enumerate(found):
+            q, steps, diverging = (np.asarray(part[number]) for part in drawn)
+            np.savez(stem.with_name(stem.name + ".drawn.npz"), q=q, steps=steps, lost=diverging)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def draw(
+    oracle: Oracle, law: str, draws: int, data: bayes.Data, starts: jax.Array, keys: jax.Array
+) -> Any:
+    """The sampler of ``bayes``, over releases and chains: draws, leapfrog steps, divergences."""
+
+    def chain(own: bayes.Data, start: jax.Array, key: jax.Array) -> Any:
+        begin, move = hmc(
+            potential_fn_gen=lambda d: lambda q: -bayes.log_posterior(oracle, "laplace", law, d, q)
+        )
+        state = begin(
+            start, bayes.WARM_UP, bayes.step_size(oracle), adapt_mass_matrix=False,
+            target_accept_prob=bayes.ACCEPTANCE, max_tree_depth=bayes.DEPTH, model_args=(own,),
+            rng_key=key,
+        )  # fmt: skip
+
+        def step(state: Any, _: None) -> Any:
+            state = move(state, model_args=(own,))
+            return state, (state.z, state.num_steps, state.diverging)
+
+        state = jax.lax.fori_loop(0, bayes.WARM_UP, lambda _, s: step(s, None)[0], state)
+        return jax.lax.scan(step, state, None, length=draws)[1]
+
+    return jax.vmap(jax.vmap(chain, in_axes=(None, 0, 0)))(data, starts, keys)
+
+
+def judge(words: argparse.Namespace) -> None:
+    """Coverage and divergence of each release."""
+    part = words.share.replace("/", "-of-")
+    with (words.work / f"judged-{part}.jsonl").open("a", encoding="utf-8") as out:
+        for stem, cell in chosen(words):
+            out.write(json.dumps(judged(stem, cell, words)) + "\n")
+            out.flush()
+
+
+def judged(stem: Path, cell: Cell, words: argparse.Namespace) -> dict[str, Any]:
+    """One line."""
+    with np.load(stem.with_name(stem.name + ".drawn.npz")) as held:
+        q, steps, lost = jnp.asarray(held["q"]), held["steps"], held["lost"]
+    ready, true = reloaded(stem, cell), cell.true
+    line = {
+        "graph": cell.graph, "trial": cell.trial, "n": cell.n, "epsilon": cell.epsilon,
+        "seed": words.seed, "law": words.law, "uniform": true.kl(baselines.uniform(true)),
+        "cgm": true.kl(ready.start), "leapfrog_steps": float(steps.mean()),
+        "divergences": int(lost.sum()),
     }  # fmt: skip
+    for name, corrected in (("", True), ("_as_drawn", False)):
+        made = bayes.finish(cell.problem, ready, q, {}, corrected=corrected)
+        line |= {
+            f"bayes{name}": true.kl(made.model),
+            f"coverage{name}": float(np.mean(covered(true, made))),
+            f"single{name}": float(np.mean([single(true, made, v) for v in true.columns])),
+            f"rhat{name}": made.rhat,
+            f"ess{name}": made.ess,
+        }
+        line.setdefault("told", made.details["shared_sampling_noise"])
+        line.setdefault("tau", float(made.tau.mean()))
+    if cell.n in HINDSIGHT:
+        line["hindsight"], line["lambda"] = baselines.hindsight(cell.problem, true)
+    return line
 
 
 def covered(true: GraphicalModel, posterior: GraphicalPosterior) -> np.ndarray:

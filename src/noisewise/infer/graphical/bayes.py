@@ -9,17 +9,18 @@ each cell, s² ~ InverseGamma(2, 2); integrated out, that is a t law with four d
 Potentials of rare cells lie far below the others; a symmetric law infers too small a τ from the
 cells one can see and covers the rare ones too seldom (docs/evidence-graphical.md).
 
-Sampling and privacy noise enter each cell together; that the sampling noises of cells are
-correlated, and shared by tables that overlap, is left out (see docs/evidence-graphical.md for what
-that costs where n is large and noise small). NUTS (numpyro) goes through the gradient of the
-log-partition function twice: μ = ∇A, and then the likelihood's gradient.
+Sampling and privacy noise enter each cell together. NUTS (numpyro) goes through the gradient of the
+log-partition function twice: μ = ∇A, and then the likelihood's gradient. That the sampling noises
+of cells are correlated, and shared by tables that overlap, is put right afterwards
+(``overlap.py``); it matters where n is large and privacy noise small.
 
-Coordinates: orthonormal contrasts (``contrasts.py``), whitened block by block at the CGM estimate
+Coordinates: orthonormal contrasts (``contrasts.py``), whitened at the CGM estimate
 (``metric.py``), each one centred in τ as far as data tell about it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import lru_cache, partial
 from importlib import import_module
@@ -31,11 +32,12 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.infer._loops import forget
-from noisewise.infer.graphical import cgm
+from noisewise.infer.graphical import cgm, overlap
 from noisewise.infer.graphical.contrasts import contrasts
+from noisewise.infer.graphical.curvature import LARGEST
 from noisewise.infer.graphical.likelihood import maximise
-from noisewise.infer.graphical.metric import apply, metric
-from noisewise.infer.graphical.model import fitted
+from noisewise.infer.graphical.metric import apply, dense, metric
+from noisewise.infer.graphical.model import GraphicalModel, fitted
 from noisewise.infer.graphical.oracle import Oracle, compiled
 from noisewise.infer.graphical.posterior import GraphicalPosterior
 from noisewise.infer.graphical.problem import Problem
@@ -105,11 +107,10 @@ def _model(oracle: Oracle, mechanism: str, law: str, data: Data) -> None:
 def _sampler(oracle: Oracle, mechanism: str, law: str, chains: int, draws: int) -> Any:
     """Kept, because it compiles once for all releases of one structure."""
     nuts = import_module("numpyro.infer")
-    # Whitened, the best step of Hamiltonian dynamics shrinks with the fourth root of the dimension.
     kernel = nuts.NUTS(
         partial(_model, oracle, mechanism, law),
         adapt_mass_matrix=False,
-        step_size=1.5 * oracle.model.dimension**-0.25,
+        step_size=step_size(oracle),
         target_accept_prob=ACCEPTANCE,
         max_tree_depth=DEPTH,
     )
@@ -117,6 +118,19 @@ def _sampler(oracle: Oracle, mechanism: str, law: str, chains: int, draws: int) 
         kernel, num_warmup=WARM_UP, num_samples=draws, num_chains=chains,
         chain_method="sequential", progress_bar=False, jit_model_args=True,
     )  # fmt: skip
+
+
+def step_size(oracle: Oracle) -> float:
+    """To begin with: in white coordinates it shrinks with the fourth root of the dimension."""
+    return float(1.5 * oracle.model.dimension**-0.25)
+
+
+class Prepared(NamedTuple):
+    """Ready to be sampled: a problem's arrays, the CGM estimate, and that in white coordinates."""
+
+    data: Data
+    start: GraphicalModel
+    white: jax.Array
 
 
 def run(
@@ -127,25 +141,13 @@ def run(
         raise ArgumentError(f"law: must be one of {', '.join(LAWS)}, not {law!r}")
     if problem.tied:
         raise ArgumentError("tied: bayes has no tied potentials; use cgm or naive-mle")
-    oracle = problem.oracle
-    start = cgm.run(problem)
-    theta = jnp.asarray(start.potentials)
-    found = contrasts(problem.model)
-    shape = metric(problem, np.asarray(compiled(oracle)(theta)[1]), found, cgm.SPREAD)
-    data = Data(
-        jnp.asarray(problem.y), jnp.asarray(problem.n), jnp.asarray(problem.scale),
-        jnp.asarray(shape.scales), jnp.asarray(shape.centred),
-        [(jnp.asarray(c), jnp.asarray(f)) for c, f in shape.blocks],
-    )  # fmt: skip
+    ready = prepare(problem)
     key, noise = jax.random.split(jax.random.key(seed))
-    white = _white(data, found.coordinates(theta))
-    size = problem.model.dimension + 1
-    starts = white + jax.random.normal(noise, (chains, size))
-    mcmc = _sampler(oracle, problem.mechanism, law, chains, draws)
+    starts = ready.white + jax.random.normal(noise, (chains, len(ready.white)))
+    mcmc = _sampler(problem.oracle, problem.mechanism, law, chains, draws)
     extra = ("diverging", "num_steps", "accept_prob")
-    mcmc.run(key, data, init_params={"q": starts}, extra_fields=extra)
+    mcmc.run(key, ready.data, init_params={"q": starts}, extra_fields=extra)
     q = mcmc.get_samples(group_by_chain=True)["q"]
-    log_tau, drawn, marginals = _everything(oracle, data, q.reshape(-1, size))
     told = mcmc.get_extra_fields()
     forget()
     details = {
@@ -154,12 +156,56 @@ def run(
         "acceptance": float(told["accept_prob"].mean()),
         "warm_up": WARM_UP,
         "law": law,
-        "start": dict(start.details),
+        "start": dict(ready.start.details),
     }
-    point = _point(problem, np.asarray(marginals).mean(axis=0), theta, details)
+    return finish(problem, ready, q, details)
+
+
+def prepare(problem: Problem) -> Prepared:
+    """Where chains start, and the metric there."""
+    start = cgm.run(problem)
+    theta = jnp.asarray(start.potentials)
+    found = contrasts(problem.model)
+    if problem.model.dimension <= LARGEST:
+        shape = dense(problem, theta, found, cgm.SPREAD)
+    else:
+        mu = np.asarray(compiled(problem.oracle)(theta)[1])
+        shape = metric(problem, mu, found, cgm.SPREAD)
+    data = Data(
+        jnp.asarray(problem.y), jnp.asarray(problem.n), jnp.asarray(problem.scale),
+        jnp.asarray(shape.scales), jnp.asarray(shape.centred),
+        [(jnp.asarray(c), jnp.asarray(f)) for c, f in shape.blocks],
+    )  # fmt: skip
+    return Prepared(data, start, _white(data, found.coordinates(theta)))
+
+
+def finish(
+    problem: Problem, ready: Prepared, q: jax.Array, details: dict[str, Any], corrected: bool = True
+) -> GraphicalPosterior:
+    """Draws (chain, draw, white coordinate) as a posterior, overlaps of tables accounted for."""
+    chains, draws, size = q.shape
+    oracle, theta = problem.oracle, jnp.asarray(ready.start.potentials)
+    log_tau, drawn, marginals = _everything(oracle, ready.data, q.reshape(-1, size))
     tau = cgm.SPREAD * np.exp(np.asarray(log_tau)).reshape(chains, draws)
+    point = _point(problem, marginals.mean(axis=0), theta, details)
+    told = "nothing to correct"
+    variance = problem.scale**2 * (2 if problem.mechanism == "laplace" else 1)
+    if corrected and overlap.matters(marginals.mean(axis=0), problem.n, variance):
+        told = "left out: too many cells"
+        if problem.model.dimension <= LARGEST:
+            told = "corrected"
+            omega = overlap.correction(
+                oracle, problem.mechanism, jnp.asarray(point.potentials), ready.data.n,
+                ready.data.scale, jnp.asarray(tau.mean()),
+            )  # fmt: skip
+            centre = drawn.mean(axis=0)
+            drawn = centre + (drawn - centre) @ omega.T
+            marginals = _marginals(oracle, drawn)
+            point = _point(problem, marginals.mean(axis=0), theta, details)
+    details = {**details, "shared_sampling_noise": told}
     return GraphicalPosterior(
-        point, np.asarray(marginals).reshape(chains, draws, -1),
+        dataclasses.replace(point, details=details),
+        np.asarray(marginals).reshape(chains, draws, -1),
         np.asarray(drawn).reshape(chains, draws, -1), tau, details,
     )  # fmt: skip
 
@@ -184,8 +230,16 @@ def _everything(oracle: Oracle, data: Data, q: jax.Array) -> tuple[jax.Array, ja
     return drawn
 
 
-def _point(problem: Problem, mean: np.ndarray, start: jax.Array, details: dict[str, Any]) -> Any:
+@partial(jax.jit, static_argnums=0)
+def _marginals(oracle: Oracle, theta: jax.Array) -> jax.Array:
+    found: jax.Array = jax.lax.map(oracle.marginals, theta)
+    return found
+
+
+def _point(
+    problem: Problem, mean: jax.Array, start: jax.Array, details: dict[str, Any]
+) -> GraphicalModel:
     """The model with the posterior mean's marginals: of all, it minimises the expected KL."""
     place = jnp.asarray(problem.place)
-    found = maximise(problem.oracle, jnp.asarray(mean), place, start, 1e-10, 1e-7, 1000)
+    found = maximise(problem.oracle, mean, place, start, 1e-10, 1e-7, 1000)
     return fitted(problem, np.asarray(found.x), "bayes", details, True)

@@ -1,21 +1,26 @@
-"""A metric for the sampler: the posterior's covariance, set by set, at a first estimate.
+"""A metric for the sampler: the posterior's covariance at a first estimate.
 
-A table y_C = N μ_C + noise tells about θ_C through ∂μ_C/∂θ_C = diag(μ) - μμᵀ, with precision
+Up to a few thousand cells it is the whole matrix (``dense``). Beyond, set by set (``metric``): a
+table y_C = N μ_C + noise tells about θ_C through ∂μ_C/∂θ_C = diag(μ) - μμᵀ, with precision
 1/(b² + Nμ) per cell (Fisher information of Laplace noise is 1/b²). In the coordinates of
 ``contrasts.py`` the information of all tables that contain a set S of variables adds up to one
-block per S; across sets it is left out, which costs a few leapfrog steps and saves a matrix as
-large as θ squared.
+block per S; across sets it is left out. Where n is large and noise small that costs the chain
+dearly: what tables say about single columns and about pairs hangs together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 
+from noisewise.infer.graphical import curvature
 from noisewise.infer.graphical.contrasts import Contrasts, helmert
+from noisewise.infer.graphical.oracle import Oracle
 from noisewise.infer.graphical.problem import Problem
 
 LARGEST = 1000
@@ -40,6 +45,46 @@ def apply(blocks: list[tuple[jax.Array, jax.Array]], scales: jax.Array, q: jax.A
     for cells, factors in blocks:
         z = z.at[cells].set(jnp.einsum("sij,sj->si", factors, q[cells]))
     return z
+
+
+def dense(problem: Problem, theta: jax.Array, found: Contrasts, spread: float) -> Metric:
+    """One block of all coordinates."""
+    block = np.asarray(
+        _information(problem.oracle, problem.mechanism, found, theta, *_noisy(problem))
+    )
+    known = np.maximum(np.diag(block), 0.0)
+    size = len(block)
+    lower = np.linalg.cholesky(block + np.eye(size) / spread**2)
+    factor = scipy.linalg.solve_triangular(lower, np.eye(size), lower=True).T
+    centred = known * spread**2 / (1 + known * spread**2)
+    return Metric(((np.arange(size)[None], factor[None]),), np.full(size, spread), centred)
+
+
+def _noisy(problem: Problem) -> tuple[jax.Array, jax.Array, jax.Array]:
+    return jnp.asarray(problem.y), jnp.asarray(problem.n), jnp.asarray(problem.scale)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _information(
+    oracle: Oracle, mechanism: str, found: Contrasts, theta: jax.Array, y: jax.Array, n: jax.Array,
+    scale: jax.Array,
+) -> jax.Array:  # fmt: skip
+    """Gᵀ diag(w) G in contrasts, where G = N ∇²A, with rare cells taken at their word.
+
+    A rare cell's log-potential has a long left tail, in which a count tells nothing. The estimate
+    has too many people in it (EM stops early), so it would promise information that is not there:
+    chains crept. What the noisy count itself allows, c = y₊ + b, is the bound, and around b half of
+    that.
+    """
+    g = n * curvature.covariance(oracle, theta)
+    fitted = jnp.maximum(jnp.diag(g), 1e-300)
+    count = jnp.minimum(fitted, jnp.maximum(y, 0.0) + scale)
+    weight = (
+        curvature.weights(mechanism, g, scale) * (count / fitted * count / (count + scale)) ** 2
+    )
+    turn = jax.vmap(found.coordinates)
+    block: jax.Array = turn(turn(g.T @ (weight[:, None] * g)).T)
+    return block
 
 
 def metric(problem: Problem, mu: np.ndarray, found: Contrasts, spread: float) -> Metric:
