@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -135,6 +136,17 @@ def test_duckdb_is_asked_in_one_snapshot(write: Callable[[Run], list[int]]) -> N
     assert len(written) == 5
     assert source.sum(PLAN).missing == ("person",)
     assert source.sum(LONG).sizes.sum() > 3
+
+
+def test_an_engine_without_snapshots_is_found_out(
+    write: Callable[[Run], list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "snapshot", lambda _: contextlib.nullcontext())
+    backend = ibis.duckdb.connect()
+    backend.raw_sql(f"CREATE TABLE diary AS {ROWS}")
+    write(backend.con.cursor().execute)
+    with pytest.raises(SourceError, match="the table changed while it was read"):
+        IbisSource(backend.table("diary")).sum(PLAN)
 
 
 def test_duckdb_within_the_owners_transaction(write: Callable[[Run], list[int]]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import DataError, SourceError
+from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.release.plan import CellCounts, Person, Progress, SumPlan, Sums
+from noisewise.release.sources.snapshot import changed
 from noisewise.release.sums import Columns
 
 Reading = Callable[[Any, SumPlan], Iterator[tuple[Columns, Any, int]]]
@@ -50,7 +51,7 @@ def sum_people(
             if progress is not None:
                 progress(done, total)
     if any(left.values()):
-        raise _changed()
+        raise changed()
     sizes = np.array([len(counted)], np.int64)
     return Sums(tuple(parts), sizes, tuple(sorted(missing)), tuple(sorted(unlisted)))
 
@@ -67,14 +68,7 @@ def _take(left: dict[Any, int], tally: Iterator[tuple[Any, int]]) -> None:
     for person, count in tally:
         left[person] = left.get(person, 0) - count
         if left[person] < 0:
-            raise _changed()
-
-
-def _changed() -> SourceError:
-    return SourceError(
-        "the table changed while it was read: people's records are counted first and weighed then; "
-        "release from a copy that nobody writes to"
-    )
+            raise changed()
 
 
 def _check_alike(people: Iterable[Any], person: Person) -> None:

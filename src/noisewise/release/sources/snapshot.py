@@ -3,7 +3,7 @@
 A plan is several queries. Were a record written between two of them, tables of counts would differ
 in how many people they are of, and a check made by one query would not hold for the next.
 PostgreSQL and DuckDB are asked in one transaction. Others have none: each query is then right by
-itself, and so is its sensitivity, but the owner has to see to it that nobody writes meanwhile.
+itself, and so is its sensitivity, and tables of counts that do not add up to the same are refused.
 """
 
 from __future__ import annotations
@@ -12,13 +12,21 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, SourceError
 
 
 def snapshot(backend: Any) -> contextlib.AbstractContextManager[None]:
     """Within it, every query to the backend sees the same records."""
     holders = {"postgres": _postgres, "duckdb": _duckdb}
     return holders[backend.name](backend.con) if backend.name in holders else _nothing()
+
+
+def changed() -> SourceError:
+    """What to say where two readings of the table do not agree."""
+    return SourceError(
+        "the table changed while it was read, which takes more than one reading; release from a "
+        "copy that nobody writes to"
+    )
 
 
 @contextlib.contextmanager
