@@ -57,7 +57,7 @@ def same(found: Sums, expected: Sums) -> None:
 def test_integers_are_the_oracles(give: Give, path: str) -> None:
     """Any table, any plan: one record or many, K no power of two, gaps, strangers, no rows."""
 
-    @settings(max_examples=EXAMPLES.get(path, 100), deadline=None, database=None)
+    @settings(max_examples=EXAMPLES.get(path, 60), deadline=None, database=None)
     @given(tables(plain=path == "csv"), plans())
     def check(table: pa.Table, plan: SumPlan) -> None:
         found = open_source(give(path, table)).sum(plan)
