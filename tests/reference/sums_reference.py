@@ -8,40 +8,55 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from noisewise.release.lattice import Coded, Feature, Outside
-from noisewise.release.plan import CellCounts, Part, ProductSums, SumPlan, Sums
+from noisewise.release.plan import CellCounts, Part, Person, ProductSums, SumPlan, Sums
 
 Record = dict[str, Any]
 
 
 def reference_sums(records: list[Record], plan: SumPlan) -> Sums:
-    parts = [[[0] * plan.groups for _ in _components(part)] for part in plan.parts]
-    sizes = [0] * plan.groups
+    complete: list[tuple[dict[str, Any], Record, Any]] = []
     missing: set[str] = set()
     unlisted: set[str] = set()
     for record in records:
         numbers = {c: _number(record[c], fill) for c, fill in plan.numeric.items()}
         levels = {code.column: _level(record[code.column], code) for code in plan.codes}
-        missing |= {c for c, x in (numbers | levels).items() if x is None}
+        person = None if plan.person is None else _person(record, plan.person)
+        gaps = {c for c, x in (numbers | levels).items() if x is None}
+        if plan.person is not None and person is None:
+            gaps.add(plan.person.column)
         foreign = {c.column for c in plan.codes if _unknown(levels[c.column], c)}
+        missing |= gaps
         unlisted |= foreign
-        if None in numbers.values() or None in levels.values() or foreign:
-            continue
+        if not gaps and not foreign:
+            complete.append((numbers, levels, person))
+    parts = [[[0] * plan.groups for _ in _components(part)] for part in plan.parts]
+    sizes = [0] * plan.groups
+    owned = Counter(person for _, _, person in complete)
+    for numbers, levels, person in complete:
         group = 0 if plan.group is None else plan.group.levels.index(levels[plan.group.column])
         sizes[group] += 1
+        share = 1 if plan.person is None else plan.person.steps // owned[person]
         for part, sums in zip(plan.parts, parts, strict=True):
             for component, amount in _contribution(part, numbers, levels):
-                sums[component][group] += amount
+                sums[component][group] += amount * share
     return Sums(
         tuple(np.array(sums, np.int64) for sums in parts),
-        np.array(sizes, np.int64),
+        np.array(sizes if plan.person is None else [len(owned)], np.int64),
         tuple(sorted(missing)),
         tuple(sorted(unlisted)),
     )
+
+
+def _person(record: Record, person: Person) -> Any:
+    """Python counts 1, 1.0 and True as one key, and 0.0 and -0.0 too."""
+    value = record[person.column]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _number(value: Any, fill: float | None) -> float | None:
@@ -51,7 +66,9 @@ def _number(value: Any, fill: float | None) -> float | None:
 
 def _level(value: Any, code: Coded) -> Any:
     absent = value is None or (isinstance(value, float) and math.isnan(value))
-    return code.fill if absent else value
+    if absent:
+        return code.fill
+    return value if code.other is None or value in code.levels else code.other
 
 
 def _unknown(level: Any, code: Coded) -> bool:

@@ -84,6 +84,7 @@ def test_incomplete_records_weigh_nothing_and_leave_their_person_whole() -> None
 def test_sensitivity_covers_every_pair_of_people() -> None:
     """Every multiset of up to three records, as one person; bits = 2, so that shares are rounded.
 
+    Here for the oracle; for the integers of every engine in ``tests/engines/test_people.py``.
     Fails if the bound were any smaller: two people with one record each in different cells.
     """
     levels = {"a": (0, 1), "b": (0, 1)}

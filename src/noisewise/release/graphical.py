@@ -57,7 +57,8 @@ def graphical_model(
         other: ``{column: level}``: the level of the public list that counts what is not on it.
         unit: the column that says whose record it is, such as ``"user"``, where people have several
             records: each person then weighs one in every table, 1/K per record, and the guarantee
-            is for people. Left out, a record is a person.
+            is for people. It holds text or whole numbers, in any source. Left out, a record is a
+            person.
         ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
         dataset: the ledger's account, where it has several.
         progress: called with rows done and rows in all.

@@ -237,14 +237,20 @@ def refuse(sums: Sums, order: Order) -> None:
         return
     if sums.missing:
         column = sums.missing[0]
-        grouping = order.groups is not None and column == order.groups.column
-        remedy = "put such records into a group of the list" if grouping else "name a public fill"
         raise DataError(
             f"column {column!r} has missing values. Under replace-one neighbours n is public, so "
-            f"no record may be left out: {remedy}, or use neighbours='add-remove'"
+            f"no record may be left out: {_remedy(column, order)}, or use neighbours='add-remove'"
         )
     if not sums.sizes.any():
         raise DataError("the table has no rows; only under add-remove neighbours may it be empty")
+
+
+def _remedy(column: str, order: Order) -> str:
+    if order.groups is not None and column == order.groups.column:
+        return "put such records into a group of the list"
+    if order.person is not None and column == order.person.column:
+        return "say whose records they are"
+    return "name a public fill"
 
 
 def assemble(

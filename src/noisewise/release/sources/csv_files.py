@@ -58,16 +58,20 @@ class CsvFile:
         for column in plan.columns:
             types = untyped | {column: wanted[column]}
             if not self._readable(types, [column], _nulls(plan)):
-                code = codes.get(column)
-                return unfit(column, "a number") if code is None else misfit(code)
+                if column in codes:
+                    return misfit(codes[column])
+                return unfit(column, "a number" if column in plan.numeric else "text")
         return SourceError(f"{self.name} could not be read to its end")
 
     def _wanted(self, plan: SumPlan) -> dict[str, pa.DataType]:
-        """Numbers are float64, levels what their list is; true and false stay what they are."""
+        """Numbers are float64, levels what their list is, ids text; true and false stay."""
         types = {column: self._number(column, pa.float64()) for column in plan.numeric}
         for code in plan.codes:
             textual = isinstance(code.levels[0], str)
             types[code.column] = pa.string() if textual else self._level(code)
+        if plan.person is not None:
+            # A guess would depend on the ids of others, and differ from file to file.
+            types[plan.person.column] = pa.string()
         return types
 
     def _number(self, column: str, usual: pa.DataType) -> pa.DataType:

@@ -126,9 +126,11 @@ def key_of(table: Any, code: Coded) -> Any:
 
 
 def person_of(table: Any, column: str) -> Any:
-    """Whose record it is; missing is NULL."""
-    kind = table[column].type()
-    return _real(table[column]) if kind.is_floating() else table[column]
+    """Whose record it is; missing is NULL. Of a float column, -0.0 and 0.0 are one person."""
+    if not table[column].type().is_floating():
+        return table[column]
+    x = _real(table[column])
+    return ibis.ifelse(x == constant(0), constant(0), x)
 
 
 def level_of(level: Level, key: Any) -> Any:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from noisewise.release.lattice import Coded
 from noisewise.release.plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
+from noisewise.release.sources.snapshot import changed
 
 
 def sum_name(part: int, component: int) -> str:
@@ -33,6 +34,7 @@ class Gathered:
         filled |= {column for column, fill in plan.numeric.items() if fill is not None}
         self._may_miss = {n: column for n, column in missing.items() if column not in filled}
         self._may_not_list = dict(unlisted)
+        self._weight: int | None = None
         self._missing: set[str] = set()
         self._unlisted: set[str] = set()
 
@@ -68,6 +70,7 @@ class Gathered:
 
     def add_cells(self, number: int, part: CellCounts, position: int, cells: pa.Table) -> None:
         """One contingency table, behind those of the cliques before it."""
+        self._weigh(cells)
         codes = [part.codes[i] for i in part.cliques[position]]
         index = [_positions(cells.column(f"c{i}"), code) for i, code in enumerate(codes)]
         listed = np.all([column >= 0 for column in index], axis=0)
@@ -94,6 +97,13 @@ class Gathered:
         self.rows += int(_integers(answer, "n").sum())
         self._missing |= _troubled(answer, self._may_miss)
         self._unlisted |= _troubled(answer, self._may_not_list)
+
+    def _weigh(self, cells: pa.Table) -> None:
+        """Every table is of the same records (shares of people), so all add up to the same."""
+        weight = int(_integers(cells, "n").sum())
+        if self._weight is not None and weight != self._weight:
+            raise changed()
+        self._weight = weight
 
     def _add(self, number: int, component: np.ndarray, counts: pa.Table) -> None:
         group = self._groups(counts)

@@ -1,7 +1,8 @@
 """Tables in an engine, through Ibis: the sums are formed where the data is, only sums come back.
 
 One aggregate query forms all product sums of a plan; every contingency table and histogram is one
-GROUP BY more (`pushdown`). The integers are those of the local path, bit for bit (`expressions`).
+GROUP BY more (`pushdown`), all of them over one state of the table (`snapshot`). The integers are
+those of the local path, bit for bit (`expressions`).
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+
 from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.release.lattice import Coded
 from noisewise.release.plan import CellCounts, Histogram, Progress, SumPlan, Sums
 from noisewise.release.sources.arrow import BATCH_ROWS, MOST_NAMES, guarded
 from noisewise.release.sources.gather import Gathered
+from noisewise.release.sources.snapshot import snapshot
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
     from noisewise.release.sources.pushdown import Prepared
 
@@ -72,13 +75,8 @@ class IbisSource:
         for code in plan.codes:
             _check_list(self._table[code.column].type(), code)
         prepared = self._ask("translating the plan", lambda: prepare(self._table, plan))
-        gathered = Gathered(plan, prepared.missing, prepared.unlisted)
-        prepared = self._add_totals(prepared, gathered)
-        if gathered.rows > MAX_ROWS:
-            raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
-        self._add_counts(prepared, gathered)
-        if plan.person is not None:
-            gathered.count_people(self._fetch("counting people", prepared.people))
+        with self._one_state():
+            gathered = self._gather(prepared)
         if progress is not None:
             progress(gathered.rows, gathered.rows)
         return gathered.sums()
@@ -101,6 +99,26 @@ class IbisSource:
             done += batch.num_rows
             if progress is not None:
                 progress(done, None)
+
+    @contextlib.contextmanager
+    def _one_state(self) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            self._ask(
+                "beginning a transaction",
+                lambda: held.enter_context(snapshot(self._table.get_backend())),
+            )
+            yield
+            self._ask("ending a transaction", held.close)
+
+    def _gather(self, prepared: Prepared) -> Gathered:
+        gathered = Gathered(prepared.plan, prepared.missing, prepared.unlisted)
+        prepared = self._add_totals(prepared, gathered)
+        if gathered.rows > MAX_ROWS:
+            raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
+        self._add_counts(prepared, gathered)
+        if prepared.plan.person is not None:
+            gathered.count_people(self._fetch("counting people", prepared.people))
+        return gathered
 
     def _add_totals(self, prepared: Prepared, gathered: Gathered) -> Prepared:
         """The aggregate; where the table has more groups than the list, of listed groups only.
@@ -155,6 +173,13 @@ def _collected(query: Any) -> pa.Table:
     if backend.name == "pyspark":
         backend._run_pre_execute_hooks(query)
         return backend.raw_sql(backend.compile(query)).toArrow()
+    if backend.name == "postgres":
+        # Ibis opens a server's cursor within a savepoint, and after a failure cannot close it.
+        backend._run_pre_execute_hooks(query)
+        kind = pa.struct(query.schema().to_pyarrow())
+        with backend.con.cursor() as cursor:
+            rows = cursor.execute(backend.compile(query)).fetchall()
+        return pa.Table.from_struct_array(pa.array(rows, kind))
     return query.to_pyarrow()
 
 

@@ -6,7 +6,7 @@ with the number of people, not of records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.release.plan import CellCounts, Person, Progress, SumPlan, Sums
+from noisewise.release.sources.snapshot import changed
 from noisewise.release.sums import Columns
 
 Reading = Callable[[Any, SumPlan], Iterator[tuple[Columns, Any, int]]]
@@ -36,22 +37,47 @@ def sum_people(
             if done > MAX_ROWS:
                 raise DataError(f"the table has more than {MAX_ROWS} rows, the most allowed")
             _note(codes, people, plan.person, missing, unlisted)
-            ids, index = _present(codes, people)
-            for person, count in zip(
-                ids, np.bincount(index, minlength=len(ids)).tolist(), strict=True
-            ):
-                if count:
-                    counted[person] = counted.get(person, 0) + count
+            for person, count in _tally(codes, people):
+                counted[person] = counted.get(person, 0) + count
+    _check_alike(counted, plan.person)
     parts = [np.zeros((_components(p), 1), np.int64) for p in plan.parts]
+    left = dict(counted)
     total, done = done, 0
     for table in tables:
         for codes, people, rows in read(table, plan):
+            _take(left, _tally(codes, people))
             _add(codes, people, plan, counted, parts)
             done += rows
             if progress is not None:
                 progress(done, total)
+    if any(left.values()):
+        raise changed()
     sizes = np.array([len(counted)], np.int64)
     return Sums(tuple(parts), sizes, tuple(sorted(missing)), tuple(sorted(unlisted)))
+
+
+def _tally(codes: Columns, people: Any) -> Iterator[tuple[Any, int]]:
+    """Who has complete records in a batch, and how many."""
+    ids, index = _present(codes, people)
+    counts = np.bincount(index, minlength=len(ids)).tolist()
+    return ((person, count) for person, count in zip(ids, counts, strict=True) if count)
+
+
+def _take(left: dict[Any, int], tally: Iterator[tuple[Any, int]]) -> None:
+    """Whoever has more records now than were counted would weigh more than one."""
+    for person, count in tally:
+        left[person] = left.get(person, 0) - count
+        if left[person] < 0:
+            raise changed()
+
+
+def _check_alike(people: Iterable[Any], person: Person) -> None:
+    """To be 7 in one file and "7" in another would be to weigh two."""
+    if len({isinstance(one, str) for one in people}) > 1:
+        raise DataError(
+            f"column {person.column!r} holds text in one part of the table and numbers in "
+            "another; whose record it is must be told alike everywhere"
+        )
 
 
 def _note(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ibis
+import ibis.expr.operations as ops
 
 from noisewise.release.lattice import Coded, Feature
 from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
@@ -83,7 +84,7 @@ class Prepared:
         steps = 0 if self.plan.person is None else self.plan.person.steps
         t = self.records.filter(self.records["complete"])
         by = {f"c{i}": t[name] for i, name in enumerate(columns)}
-        t = t.select(**by, k=t.count().over(ibis.window(group_by=t["person"])))
+        t = _with_number_of_records(t.select(**by, person=t["person"]))
         share = (ibis.literal(steps, "int64") // t["k"]).cast("int64")
         t = t.select(*by, share=share)
         return t.group_by(list(by)).aggregate(n=t["share"].sum())
@@ -182,6 +183,14 @@ def _once(records: Any) -> Any:
     It merges nested SELECTs, unless there is a LIMIT; this one is beyond any number of rows.
     """
     return records.limit(2**62) if records.get_backend().name == "postgres" else records
+
+
+def _with_number_of_records(t: Any) -> Any:
+    """Beside each record, as k, how many its person has."""
+    if t.get_backend().has_operation(ops.WindowFunction):
+        return t.mutate(k=t.count().over(ibis.window(group_by=t["person"])))
+    # Polars, as Ibis speaks it, has no window. A person is in the other table once.
+    return t.join(t.group_by("person").aggregate(k=t.count()), "person")
 
 
 def _complete(t: Any, numbers: dict[str, str], keys: dict[str, str], plan: SumPlan) -> Any:
