@@ -34,7 +34,7 @@ from noisewise.artifact import ArgumentError
 from noisewise.infer._loops import forget
 from noisewise.infer.graphical import cgm, overlap
 from noisewise.infer.graphical.contrasts import contrasts
-from noisewise.infer.graphical.curvature import LARGEST
+from noisewise.infer.graphical.telling import LARGEST
 from noisewise.infer.graphical.likelihood import maximise
 from noisewise.infer.graphical.metric import apply, dense, metric
 from noisewise.infer.graphical.model import GraphicalModel, fitted

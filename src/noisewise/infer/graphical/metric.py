@@ -18,11 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from noisewise.infer.graphical import curvature
+from noisewise.infer.graphical import telling
 from noisewise.infer.graphical.contrasts import Contrasts, helmert
 from noisewise.infer.graphical.oracle import Oracle
 from noisewise.infer.graphical.problem import Problem
 
+TAIL = 5.0
+"""Of counts in units of b, where half of the spread is in the left tail of a log-potential."""
 LARGEST = 1000
 """Entries of a block; beyond, its diagonal has to do."""
 
@@ -69,19 +71,18 @@ def _information(
     oracle: Oracle, mechanism: str, found: Contrasts, theta: jax.Array, y: jax.Array, n: jax.Array,
     scale: jax.Array,
 ) -> jax.Array:  # fmt: skip
-    """Gᵀ diag(w) G in contrasts, where G = N ∇²A, with rare cells taken at their word.
+    """Gᵀ diag(w) G in contrasts, where G = N ∇²A, with less weight for rare cells.
 
-    A rare cell's log-potential has a long left tail, in which a count tells nothing. The estimate
-    has too many people in it (EM stops early), so it would promise information that is not there:
-    chains crept. What the noisy count itself allows, c = y₊ + b, is the bound, and around b half of
-    that.
+    A rare cell's log-potential has a long left tail, in which a count tells nothing: the density is
+    a narrow peak at y beside a wide plateau. The estimate sees the peak only, and often has more
+    people in it than y (EM stops early), so its curvature promises information that is not there,
+    and chains creep. So a cell counts c = min(Nμ, y₊ + b) people, and tells less while c is a few b.
     """
-    g = n * curvature.covariance(oracle, theta)
+    g = n * telling.covariance(oracle, theta)
     fitted = jnp.maximum(jnp.diag(g), 1e-300)
     count = jnp.minimum(fitted, jnp.maximum(y, 0.0) + scale)
-    weight = (
-        curvature.weights(mechanism, g, scale) * (count / fitted * count / (count + scale)) ** 2
-    )
+    trust = count / fitted * count / (count + TAIL * scale)
+    weight = telling.weights(mechanism, g, scale) * trust**2
     turn = jax.vmap(found.coordinates)
     block: jax.Array = turn(turn(g.T @ (weight[:, None] * g)).T)
     return block

@@ -24,7 +24,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from noisewise.infer.graphical.curvature import covariance, weights
+from noisewise.infer.graphical.telling import covariance, weights
 from noisewise.infer.graphical.oracle import Oracle
 
 NEGLIGIBLE = 0.01
