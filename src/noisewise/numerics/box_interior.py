@@ -9,8 +9,8 @@ With multipliers z of the two bounds and slacks s, a step solves
 
     B dx + dz⁺ - dz⁻ = -(g + z⁺ - z⁻),    s dz + z ds = τ - z s    (± at both bounds)
 
-and the gap Σ g⁻ s⁺ + g⁺ s⁻ (gradients that push against a bound times the way left to it) bounds
-what is missing at the minimum.
+where τ, the product aimed at, falls towards zero. The gap Σ g⁻ s⁺ + g⁺ s⁻ (gradients that push
+against a bound times the way left to it) bounds what is missing at the minimum.
 
 S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM J. Optimization 2
 (1992); J. Nocedal, S. J. Wright, "Numerical Optimization", ch. 16.6.
@@ -30,7 +30,7 @@ PUSH = 0.95
 SHORT = 0.99
 """A step ends that share of the way to the first bound it would meet."""
 LEAST_CENTRING = 1e-3
-PATIENCE = 0.01
+PATIENCE = 0.005
 """τ does not fall below this share of what is unbalanced: a guessed curvature balances slowly, and
 multipliers that are far ahead of it would stick to the wrong bounds."""
 
@@ -81,11 +81,12 @@ def minimise(
     x = np.clip(start, middle - PUSH * half, middle + PUSH * half)
     state = _opened(x, gradient(x), lower, upper)
     best = Inside(x, state.gradient, _gap(state), 1)
-    known = untaught(curvature(state.gradient), len(x))
+    known = None
     for calls in range(2, most_calls + 1):
         if best.gap <= tolerance:
             break
         try:
+            known = known or untaught(curvature(state.gradient), len(x))
             move, length = _step(state, known.solver((state.multiplier / state.slack).sum(axis=0)))
         except np.linalg.LinAlgError:
             break
@@ -130,7 +131,7 @@ def _step(state: _State, solve: Solve) -> tuple[_Move, float]:
     now = float((slack * multiplier).mean())
     then = (slack + length * SIGNS * ahead.x) * (multiplier + length * ahead.multiplier)
     centring = max((float(then.mean()) / now) ** 3, LEAST_CENTRING)
-    imbalance = float((np.abs(unbalanced) * slack.mean(axis=0)).mean()) / 2
+    imbalance = float((np.abs(unbalanced) * slack.mean(axis=0)).mean())
     tau = max(centring * now, min(now, PATIENCE * imbalance))
     move = towards(tau - SIGNS * ahead.x * ahead.multiplier)
     return move, _reach(state, move, SHORT)

@@ -159,3 +159,15 @@ def test_other_last_steps_are_left_alone(
     theirs, ours = estep.compiled(*given), laststep.solve(*given)
     np.testing.assert_array_equal(ours.phi, theirs.phi)
     assert int(ours.calls) == int(theirs.calls)
+
+
+def test_numerical_trouble_leaves_the_calls_to_the_other_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def singular(*_: object) -> None:
+        raise np.linalg.LinAlgError("singular")
+
+    monkeypatch.setattr(laststep, "additive", singular)
+    _, ours = last_steps(FIVE, 1e8, 1.0, 2)
+    assert int(ours.calls) >= estep.MOST_CALLS
+    assert estep.TOLERANCE < float(ours.gap) < 1

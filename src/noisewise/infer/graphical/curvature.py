@@ -31,7 +31,7 @@ from noisewise.numerics.secant import Solve
 
 RARE = 1e-9
 """Cells of less than this share of the mean are taken to have it."""
-LARGEST = 2**24
+LARGEST = 2**23
 """Numbers in any one array."""
 
 
@@ -128,9 +128,9 @@ def additive(model: Structure, mu: np.ndarray) -> Additive:
 
 def _indicators(shape: tuple[int, ...]) -> np.ndarray:
     """Cells by the constant and all but the last state of every column."""
-    places = np.indices(shape).reshape(len(shape), -1)
-    states = [np.eye(k)[place][:, :-1] for k, place in zip(shape, places, strict=True)]
-    return np.hstack([np.ones((places.shape[1], 1)), *states])
+    cells = np.indices(shape).reshape(len(shape), -1)
+    states = [np.eye(k)[state][:, :-1] for k, state in zip(shape, cells, strict=True)]
+    return np.hstack([np.ones((cells.shape[1], 1)), *states])
 
 
 def _gram(indicators: np.ndarray, weights: np.ndarray) -> np.ndarray:

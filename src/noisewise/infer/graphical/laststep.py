@@ -38,13 +38,29 @@ def solve(
 ) -> Step:
     """As ``estep.solve``, from Python."""
     inside = mechanism == "laplace" and oracle.kind == "exact" and fits(oracle.model)
-    calls = EASY if inside else most_calls
-    found: Step = estep.compiled(oracle, mechanism, theta, start, t, noise, tolerance, calls)
-    left = most_calls - int(found.calls)
-    if not inside or left < 1 or float(found.gap) <= tolerance:
+
+    def projected(v: jax.Array, calls: int) -> Step:
+        found: Step = estep.compiled(oracle, mechanism, theta, v, t, noise, tolerance, calls)
         return found
-    better = from_inside(oracle, theta, found, t, noise, tolerance, left)
-    return better if float(better.gap) < float(found.gap) else found._replace(calls=better.calls)
+
+    def on(found: Step) -> bool:
+        return float(found.gap) > tolerance and int(found.calls) < most_calls
+
+    found = projected(start, EASY if inside else most_calls)
+    if not (inside and on(found)):
+        return found
+    left = most_calls - int(found.calls)
+    found = _better(found, from_inside(oracle, theta, found, t, noise, tolerance, left))
+    if on(found):  # Numerical trouble ended it.
+        left = most_calls - int(found.calls)
+        again = projected(found.phi - theta, left)
+        found = _better(found, again._replace(calls=found.calls + again.calls))
+    return found
+
+
+def _better(found: Step, later: Step) -> Step:
+    """The smaller gap, for the calls of both."""
+    return later if float(later.gap) < float(found.gap) else found._replace(calls=later.calls)
 
 
 def from_inside(
