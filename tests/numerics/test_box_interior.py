@@ -99,6 +99,7 @@ def test_pairs_are_bfgs() -> None:
         known = known.learnt(s, y)
         b = b - np.outer(b @ s, b @ s) / (s @ b @ s) + np.outer(y, y) / (s @ y)
     assert known.learnt(s, -y) is known
+    assert known.learnt(s, 1.05 * s) is known
     diagonal, q = rng.uniform(size=SIZE), rng.normal(size=SIZE)
     theirs = np.linalg.solve(b + np.diag(diagonal), q)
     np.testing.assert_allclose(known.solver(diagonal)(q), theirs, rtol=1e-8, atol=1e-10)

@@ -20,6 +20,9 @@ MEMORY = 30
 FLAT = 1e-10
 """A pair whose angle has a smaller cosine tells nothing but rounding."""
 
+KNOWN = 0.1
+"""A pair that ``base`` foretells up to this share is not worth its place in every later solve."""
+
 Solve = Callable[[np.ndarray], np.ndarray]
 
 
@@ -45,14 +48,16 @@ class Secant:
     images: np.ndarray
 
     def learnt(self, step: np.ndarray, change: np.ndarray) -> Secant:
-        """With one more pair, unless it shows no curvature."""
-        if step @ change <= FLAT * np.sqrt((step @ step) * (change @ change)):
+        """With one more pair, unless it shows no curvature, or none that was not known."""
+        image = self.base.times(step)
+        flat = step @ change <= FLAT * np.sqrt((step @ step) * (change @ change))
+        if flat or np.linalg.norm(change - image) <= KNOWN * np.linalg.norm(change):
             return self
         return replace(
             self,
             steps=np.vstack([self.steps, step])[-MEMORY:],
             changes=np.vstack([self.changes, change])[-MEMORY:],
-            images=np.vstack([self.images, self.base.times(step)])[-MEMORY:],
+            images=np.vstack([self.images, image])[-MEMORY:],
         )
 
     def solver(self, diagonal: np.ndarray) -> Solve:
