@@ -92,7 +92,8 @@ def trials(
             made, line[f"{name}_seconds"] = timed(fit, problem)
             line[name] = true.kl(made)
             line[f"{name}_calls"] = made.details["marginal_calls"]
-        line["em_steps"], line["last_gap"] = made.details["em_steps"], made.details["last_gap"]
+        for word in ("em_steps", "last_gap", "last_calls"):
+            line[word] = made.details[word]
         lines.append(line)
         print(json.dumps(line), flush=True)
     return lines

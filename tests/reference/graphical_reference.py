@@ -50,6 +50,14 @@ def clique_marginals(
     return np.concatenate([marginal(sizes, probabilities, c).ravel() for c in cliques])
 
 
+def covariance(sizes: dict[str, int], cliques: tuple[Clique, ...], theta: np.ndarray) -> np.ndarray:
+    """Of the indicators of all cells: the Hessian of log Z."""
+    indicator = _indicators(sizes, cliques)
+    q = joint(sizes, cliques, theta)[1].ravel()
+    mean = indicator @ q
+    return (indicator * q) @ indicator.T - np.outer(mean, mean)
+
+
 def estep_by_scipy(
     sizes: dict[str, int],
     cliques: tuple[Clique, ...],

@@ -34,13 +34,13 @@ from noisewise.artifact import ArgumentError
 from noisewise.infer._loops import forget
 from noisewise.infer.graphical import cgm, overlap
 from noisewise.infer.graphical.contrasts import contrasts
-from noisewise.infer.graphical.telling import LARGEST
 from noisewise.infer.graphical.likelihood import maximise
 from noisewise.infer.graphical.metric import apply, dense, metric
 from noisewise.infer.graphical.model import GraphicalModel, fitted
 from noisewise.infer.graphical.oracle import Oracle, compiled
 from noisewise.infer.graphical.posterior import GraphicalPosterior
 from noisewise.infer.graphical.problem import Problem
+from noisewise.infer.graphical.telling import LARGEST
 from noisewise.numerics.normal_laplace import log_density
 
 WARM_UP = 250

@@ -16,7 +16,7 @@ step explains noise, at a price that grows. Rules on the residual alone misfire 
 noise's own fluctuation decides whether they are ever met.
 
 E-steps on the way are solved to ``LOOSE`` of their starting gap, which leaves the path unchanged;
-the last one to 1e-5.
+the last one to 1e-5 (``laststep.py``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.infer.graphical import estep as dual
-from noisewise.infer.graphical import nlbp
+from noisewise.infer.graphical import laststep, nlbp
 from noisewise.infer.graphical.estep import Noise
 from noisewise.infer.graphical.likelihood import maximise
 from noisewise.infer.graphical.model import GraphicalModel, fitted
@@ -80,18 +80,19 @@ def run(problem: Problem, estep: str = "dual", spread: float = SPREAD) -> Graphi
         problem.oracle, problem.mechanism, estep, problem.tied,
         t, noise, jnp.asarray(problem.place), jnp.zeros(problem.free), float(spread),
     )  # fmt: skip
-    psi, gap, calls = path.best, None, int(path.calls)
+    psi, gap, last_calls = path.best, None, 0
     if estep == "dual" and not problem.tied and int(path.best_step) > 0:
-        last = dual.compiled(
+        last = laststep.solve(
             problem.oracle, problem.mechanism, path.before, path.best_move, t, noise
         )
-        psi, gap, calls = last.phi, float(last.gap), calls + int(last.calls)
+        psi, gap, last_calls = last.phi, float(last.gap), int(last.calls)
     details: dict[str, Any] = {
         "estep": estep,
         "spread": float(spread),
         "em_steps": int(path.best_step),
-        "marginal_calls": calls,
+        "marginal_calls": int(path.calls) + last_calls,
         "last_gap": gap,
+        "last_calls": last_calls,
     }
     converged = int(path.steps) < MOST_STEPS
     return fitted(problem, np.asarray(psi), "cgm", details, converged)

@@ -76,7 +76,8 @@ def _information(
     A rare cell's log-potential has a long left tail, in which a count tells nothing: the density is
     a narrow peak at y beside a wide plateau. The estimate sees the peak only, and often has more
     people in it than y (EM stops early), so its curvature promises information that is not there,
-    and chains creep. So a cell counts c = min(Nμ, y₊ + b) people, and tells less while c is a few b.
+    and chains creep. So a cell counts c = min(Nμ, y₊ + b) people, and tells less where c is a few
+    b or none.
     """
     g = n * telling.covariance(oracle, theta)
     fitted = jnp.maximum(jnp.diag(g), 1e-300)

@@ -24,8 +24,8 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from noisewise.infer.graphical.telling import covariance, weights
 from noisewise.infer.graphical.oracle import Oracle
+from noisewise.infer.graphical.telling import covariance, weights
 
 NEGLIGIBLE = 0.01
 """Share of sampling noise in the noisiest cell's variance below which nothing is corrected."""
