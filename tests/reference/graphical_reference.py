@@ -52,7 +52,7 @@ def clique_marginals(
 
 def covariance(sizes: dict[str, int], cliques: tuple[Clique, ...], theta: np.ndarray) -> np.ndarray:
     """Of the indicators of all cells: the Hessian of log Z."""
-    indicator = _indicators(sizes, cliques)
+    indicator = indicators(sizes, cliques)
     q = joint(sizes, cliques, theta)[1].ravel()
     mean = indicator @ q
     return (indicator * q) @ indicator.T - np.outer(mean, mean)
@@ -70,7 +70,7 @@ def estep_by_scipy(
     H(n) is the entropy of the model with those marginals, the largest among q that have them: so
     q's own entropy is maximised. |r| is split into two nonnegative parts (a linear constraint).
     """
-    indicator = _indicators(sizes, cliques)
+    indicator = indicators(sizes, cliques)
     cells, records = indicator.shape
 
     def loss(x: np.ndarray) -> float:
@@ -99,7 +99,7 @@ def estep_by_scipy(
     return indicator @ found.x[:records], -float(found.fun)
 
 
-def _indicators(sizes: dict[str, int], cliques: tuple[Clique, ...]) -> np.ndarray:
+def indicators(sizes: dict[str, int], cliques: tuple[Clique, ...]) -> np.ndarray:
     names = list(sizes)
     columns = []
     for record in itertools.product(*(range(k) for k in sizes.values())):
