@@ -103,7 +103,12 @@ class GraphicalPosterior:
         told = f"R-hat up to {self.rhat:.3f}, {self.ess:.0f} effective draws at the least"
         if self.converged:
             return f"converged: {told}"
-        return f"not converged: {told} (wanted: below {RHAT}, {ESS}). Ask for more draws"
+        rhat, ess = self._judged
+        short = int(((rhat >= RHAT) | (ess < ESS)).sum())
+        return (
+            f"not converged: {told} (wanted: below {RHAT}, {ESS}); {short} of {len(rhat)} "
+            "quantities fall short. Ask for more draws"
+        )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Draws as an .npz file, the model as JSON beside it."""
