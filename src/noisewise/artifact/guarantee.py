@@ -57,12 +57,20 @@ class Guarantee:
         """The neighbour relation as one word, for ledgers: unlike relations do not add up."""
         return self.neighbours + ("" if self.within is None else f"-within-{self.within}")
 
-    def statement(self) -> str:
-        """The promise in words."""
-        change = {
-            "replace-one": "replacing any one person's record by any other",
-            "add-remove": "adding or removing any one person's record",
-        }[self.neighbours]
+    def statement(self, unit: str | None = None) -> str:
+        """The promise in words. ``unit`` is the column that says whose a record is, where people
+        have several and all of them are protected together (``Release.statement`` knows).
+        """
+        if unit is None:
+            change = {
+                "replace-one": "replacing any one person's record by any other",
+                "add-remove": "adding or removing any one person's record",
+            }[self.neighbours]
+        else:
+            change = {
+                "replace-one": "replacing all records of any one person by any others",
+                "add-remove": "adding or removing all records of any one person",
+            }[self.neighbours] + f" (all rows of one {unit!r})"
         if self.within is not None:
             change += f" of the same {self.within!r} (whose group sizes are public)"
         if self.rho is None:

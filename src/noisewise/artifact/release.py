@@ -15,7 +15,7 @@ from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
-from noisewise.artifact.statistics import MAX_ROWS, Statistic
+from noisewise.artifact.statistics import MAX_ROWS, PersonTables, Statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,10 +272,15 @@ class Release:
 
         return hash(codec.canonical(self))
 
+    def statement(self) -> str:
+        """The promise in words: of one record, or of all records of a person."""
+        units = [b.statistic.unit for b in self.blocks if isinstance(b.statistic, PersonTables)]
+        return self.guarantee.statement(units[0] if units else None)
+
     def __repr__(self) -> str:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)
         groups = "" if self.groups is None else f", {len(self.groups.keys)} groups"
-        return f"<Release {self.family}: {names}{groups}; {self.guarantee.statement()}>"
+        return f"<Release {self.family}: {names}{groups}; {self.statement()}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise, and the first numbers with their noise."""
@@ -290,6 +295,6 @@ class Release:
         shown = [row if grouped else row[1:] for row in rows]
         many = "" if self.groups is None else f"{len(self.groups.keys)} groups"
         return notebook.fragment(
-            f"Release: {self.family}", (self.guarantee.statement(), many),
+            f"Release: {self.family}", (self.statement(), many),
             head if grouped else head[1:], shown,
         )  # fmt: skip

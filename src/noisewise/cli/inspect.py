@@ -39,7 +39,7 @@ def summary(release: Release) -> dict[str, Any]:
     return {
         "family": release.family,
         "model": {k: list(v) if isinstance(v, tuple) else v for k, v in release.model.items()},
-        "guarantee": release.guarantee.statement(),
+        "guarantee": release.statement(),
         "epsilon": release.guarantee.epsilon,
         "delta": release.guarantee.delta,
         "rho": release.guarantee.rho,
@@ -85,7 +85,7 @@ def rows(block: Block) -> list[dict[str, Any]]:
 def show(release: Release, console: Console) -> None:
     """For a person at a terminal."""
     console.print(f"{release.family} release, made by {release.software}", style="bold")
-    console.print(release.guarantee.statement())
+    console.print(release.statement())
     console.print(_population(release))
     if release.groups is not None:
         console.print(f"groups: {len(release.groups.keys)} (column {release.groups.column!r})")

@@ -66,4 +66,4 @@ def finish(release: Release, out: Path, as_json: bool) -> None:
         spent = {"epsilon": release.guarantee.epsilon, "rho": release.guarantee.rho}
         o.show_json({"out": str(out), "family": release.family, **spent})
     else:
-        typer.echo(f"wrote {out}: {release.guarantee.statement()}")
+        typer.echo(f"wrote {out}: {release.statement()}")

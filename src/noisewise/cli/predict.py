@@ -53,6 +53,11 @@ def predict(
     if not 0 < level < 1:
         raise ArgumentError(f"--level: must be between 0 and 1, not {level!r}")
     post = load_posterior(posterior)
+    if not hasattr(post, "predict"):
+        raise ArgumentError(
+            f"{posterior}: is of a graphical model, which predicts no single column; ask it for "
+            "marginal() or sample() in Python"
+        )
     rows = table(post, _points(post, at, csv), level, seed)
     if out is not None:
         _write(rows, out)

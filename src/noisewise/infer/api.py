@@ -127,7 +127,7 @@ def infer(
         given = problem(release, prior, x, y)
     with reporting(progress, f"sampling ({method})") as report:
         post = methods[method](given, seed, chains, draws, report)
-    promised = tuple(r.guarantee.statement() for r in releases)
+    promised = tuple(r.statement() for r in releases)
     return replace(post, guarantees=promised, releases=tuple(releases))
 
 

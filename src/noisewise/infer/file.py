@@ -55,9 +55,12 @@ def save(post: Posterior, path: Path) -> Path:
     return path
 
 
-def load_posterior(path: str | os.PathLike[str]) -> Posterior:
-    """Read what ``Posterior.save`` wrote."""
+def load_posterior(path: str | os.PathLike[str]) -> Any:
+    """Read what ``.save`` of a result wrote: a Posterior, a graphical model, or draws of one."""
     path = Path(path)
+    graphical = _graphical(path)
+    if graphical is not None:
+        return graphical.load(path)
     posterior = _group(path, "posterior")
     said = posterior.attrs
     if said.get("noisewise_format") != FORMAT:
@@ -76,6 +79,18 @@ def load_posterior(path: str | os.PathLike[str]) -> Posterior:
         raise ArgumentError(
             f"path: {str(path)!r} lacks part of a posterior ({error}); it was changed or damaged"
         ) from error
+
+
+def _graphical(path: Path) -> Any:
+    """Who reads this file, if it is of a graphical model: JSON, or an archive of arrays."""
+    from noisewise.infer.graphical import GraphicalModel, GraphicalPosterior
+
+    try:
+        with path.open("rb") as file:
+            start = file.read(2)
+    except OSError:
+        return None  # What is wrong with it is told by the reader of netCDF.
+    return {b"PK": GraphicalPosterior, b'{"': GraphicalModel}.get(start)
 
 
 def _posterior(path: Path, posterior: Any) -> Posterior:

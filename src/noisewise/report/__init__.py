@@ -14,11 +14,12 @@ __all__ = ["render", "save"]
 
 
 def render(result: Any, check: Any = None) -> str:
-    """The page of a Posterior, a graphical model, a partition release, a check or a plan.
+    """The page of a Posterior, a graphical model (or posterior of one), a partition release, a
+    check or a plan.
 
     ``check``: what ``noisewise check`` found of the same release, if it was asked.
     """
-    from noisewise.artifact import Release
+    from noisewise.artifact import ArgumentError, Release
 
     if isinstance(result, Release):
         from noisewise.report.answer import page
@@ -28,6 +29,10 @@ def render(result: Any, check: Any = None) -> str:
         from noisewise.report.graphical import page as page_of_model
 
         return page_of_model(result)
+    if hasattr(result, "marginal_draws"):
+        from noisewise.report.graphical import page_of_draws
+
+        return page_of_draws(result)
     if hasattr(result, "recommended"):
         from noisewise.report.calibration import page as page_of_check
 
@@ -36,6 +41,12 @@ def render(result: Any, check: Any = None) -> str:
         from noisewise.report.forecast import page as page_of_plan
 
         return page_of_plan(result)
+    if not hasattr(result, "draws"):
+        raise ArgumentError(
+            "result: report makes a page of what infer, check or plan returned, or of a release of "
+            f"a partition answer, not of {type(result).__name__!r}; of a file, load it first, and "
+            "of a dictionary of groups, give one group's result"
+        )
     from noisewise.report.posterior import page as page_of_posterior
 
     return page_of_posterior(result, check)

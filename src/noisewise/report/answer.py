@@ -36,7 +36,7 @@ def page(release: Release) -> str:
         html.section("result", "The answer", answer, asked),
         html.section(
             "promise", "What was promised",
-            released.promise([release], [release.guarantee.statement()]),
+            released.promise([release], [release.statement()]),
         ),
         html.section("released", "What was released", released.content(release)),
     )  # fmt: skip

@@ -9,24 +9,52 @@ from noisewise.report import html, pictures
 
 def page(model: Any) -> str:
     """Marginals of the single columns; the model answers for sets of them from Python."""
+    shares = html.section("marginals", "Shares of the levels", html.grid(_figures(model, model)))
+    said = "A fit is one model; method 'bayes' gives intervals as well."
+    return _page(model, model, said, shares)
+
+
+def page_of_draws(posterior: Any) -> str:
+    """The same with intervals, for a posterior of a graphical model."""
+    model = posterior.model
+    rows = []
+    for column in model.columns:
+        low, high = posterior.interval(column)
+        for level, share, *ends in zip(
+            model.levels[column], posterior.marginal(column), low, high, strict=True
+        ):
+            rows.append((column, str(level), *(f"{x:.2%}" for x in (share, *ends))))
+    heads = ("column", "level", "mean", "lower", "upper")
+    shares = html.section(
+        "marginals", "Shares of the levels", html.grid(_figures(model, posterior)),
+        html.table("Posterior means, with intervals of 95 %", heads, rows),
+    )  # fmt: skip
+    said = "Intervals account for privacy noise and sampling noise together."
+    return _page(model, posterior, said, shares)
+
+
+def _figures(model: Any, source: Any) -> list[str]:
     figures = []
     for column in model.columns:
-        names, shares = [str(v) for v in model.levels[column]], model.marginal(column)
+        names, shares = [str(v) for v in model.levels[column]], source.marginal(column)
         said = f"Shares of {column}: " + ", ".join(
             f"{n} {s:.1%}" for n, s in zip(names, shares, strict=True)
         )
         figures.append(html.figure(pictures.bars(said, names, shares), column))
+    return figures
+
+
+def _page(model: Any, source: Any, said: str, shares: tuple[str, str, str]) -> str:
+    """``source`` says how it went."""
     cliques = [(", ".join(c), len(c)) for c in model.cliques]
     lead = html.paragraphs(
         f"Fitted by method {model.method!r} to noisy contingency tables of about {model.n:,.0f} "
-        "records. A fit is one model; method 'bayes' gives intervals as well."
+        f"records (people, where each weighs one). {said}"
     )
-    sections = (
-        html.section(
-            "result", "The result",
-            html.verdict(model.converged, model.status.split(":")[0].capitalize(), model.status),
-            html.table("Tables that were released", ("columns", "number"), cliques),
-        ),
-        html.section("marginals", "Shares of the levels", html.grid(figures)),
+    result = html.section(
+        "result", "The result",
+        html.verdict(source.converged, source.status.split(":")[0].capitalize(), source.status),
+        html.table("Tables that were released", ("columns", "number"), cliques),
     )  # fmt: skip
-    return html.page(f"A graphical model of {len(model.columns)} columns", lead, sections)
+    title = f"A graphical model of {len(model.columns)} columns"
+    return html.page(title, lead, (result, shares))

@@ -55,6 +55,9 @@ def test_tables_weighed_by_person() -> None:
     made = nw.release.graphical_model(
         frame, cliques=CLIQUES, levels=LEVELS, epsilon=2.0, unit="user"
     )
+    assert "replacing all records of any one person by any others (all rows of one 'user')" in (
+        made.statement()
+    )
     found = nw.infer(made)
     assert found.n == 1000
     np.testing.assert_allclose(
@@ -91,3 +94,15 @@ def test_options_of_graphical_models_are_refused_elsewhere() -> None:
     )
     with pytest.raises(nw.ArgumentError, match="lam: is an option of graphical models only"):
         nw.infer(made, lam=1.0)
+
+
+def test_a_tree_too_large_is_told_and_bayes_refuses_it() -> None:
+    """Intervals from an approximate partition function must be asked for."""
+    made = release()
+    with pytest.warns(UserWarning, match="loopy belief propagation is used instead"):
+        assert nw.infer(made, memory=1).inference == "loopy"
+    with (
+        pytest.warns(UserWarning, match="loopy"),
+        pytest.raises(nw.ArgumentError, match="say inference='loopy' to have them all the same"),
+    ):
+        nw.infer(made, method="bayes", memory=1)

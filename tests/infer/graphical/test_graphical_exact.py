@@ -156,8 +156,10 @@ def test_size_is_predicted_and_refused_before_anything_is_built() -> None:
     assert huge.cells == 10**40
     with pytest.raises(ArgumentError, match=r"over 40 columns.*MiB allowed. Raise memory="):
         choose(huge, "exact")
-    assert choose(huge).kind == "loopy"
-    assert choose(model("loop"), memory=10).kind == "loopy"
+    with pytest.warns(UserWarning, match="loopy belief propagation is used instead"):
+        assert choose(huge).kind == "loopy"
+    with pytest.warns(UserWarning, match="more than the 9.54e-06 MiB allowed"):
+        assert choose(model("loop"), memory=10).kind == "loopy"
     assert choose(model("loop")).kind == "exact"
 
 

@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from noisewise import report
 from noisewise.artifact import ArgumentError
+from noisewise.infer import load_posterior
 from noisewise.infer.graphical import bayes, cgm, estep, naive, nlbp
 from noisewise.infer.graphical.estep import Noise
 from noisewise.infer.graphical.model import GraphicalModel
@@ -222,6 +224,10 @@ def test_bayes_has_draws_intervals_and_a_model(posterior: Any) -> None:
     assert found.rhat < 1.1
     with pytest.raises(ArgumentError, match="draws of sets inside one clique only"):
         found.interval(("a", "b", "c"))
+    with pytest.raises(ArgumentError, match="one or more distinct columns"):
+        found.interval(("a", "a"))
+    with pytest.raises(ArgumentError, match="'z' is not in the model, which has a, b, c"):
+        found.marginal("z")
 
 
 def test_bayes_agrees_with_importance_sampling(posterior: Any) -> None:
@@ -256,3 +262,27 @@ def test_a_posterior_is_saved(posterior: Any, tmp_path: Any) -> None:
     again = GraphicalPosterior.load(found.save(tmp_path / "p.npz"))
     np.testing.assert_array_equal(again.marginal_draws, found.marginal_draws)
     assert isinstance(again.model, GraphicalModel)
+    assert isinstance(load_posterior(tmp_path / "p.npz"), GraphicalPosterior)
+    assert isinstance(load_posterior(found.model.save(tmp_path / "m.json")), GraphicalModel)
+
+
+def test_a_posterior_has_a_page(posterior: Any) -> None:
+    _, found = posterior
+    made = report.render(found)
+    low, high = found.interval("a")
+    assert f"{low[0]:.2%}" in made
+    assert f"{high[0]:.2%}" in made
+    assert found.status in made
+    for thing in ({"group": found}, "p.npz"):
+        with pytest.raises(ArgumentError, match="report makes a page of what infer"):
+            report.render(thing)
+
+
+def test_what_has_not_converged_is_counted(posterior: Any) -> None:
+    _, found = posterior
+    short = dataclasses.replace(
+        found, marginal_draws=found.marginal_draws[:, :20], tau=found.tau[:, :20],
+        details={**found.details, "divergences": 2},
+    )  # fmt: skip
+    assert "of 17 quantities fall short. Ask for more draws" in short.status
+    assert "2 divergent transitions" in short.status

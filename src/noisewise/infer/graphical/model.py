@@ -74,7 +74,7 @@ class GraphicalModel:
         Inside a clique it is read off; any other set is given a potential of zero, whose gradient
         is the marginal, if the junction tree with it fits memory.
         """
-        wanted = self._columns(columns)
+        wanted = self.named(columns)
         for clique in self.cliques:
             if set(wanted) <= set(clique):
                 table = self.clique_marginals()[clique]
@@ -155,7 +155,8 @@ class GraphicalModel:
     def _oracle(self) -> Oracle:
         return Oracle(self.structure, "exact" if self.inference == "exact" else "loopy")
 
-    def _columns(self, columns: str | Iterable[str]) -> Clique:
+    def named(self, columns: str | Iterable[str]) -> Clique:
+        """The columns asked for, all of them the model's and each once."""
         wanted = (columns,) if isinstance(columns, str) else tuple(columns)
         if not wanted or len(set(wanted)) != len(wanted):
             raise ArgumentError("columns: must be one or more distinct columns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -69,5 +70,12 @@ def choose(model: Structure, inference: str = "auto", memory: float = MEMORY) ->
             f"inference: exact would need a {size_in_words(model)}, more than the "
             f"{memory / 2**20:.3g} MiB allowed. Raise memory=, use inference='loopy' "
             "(approximate), or ask for smaller or fewer cliques"
+        )
+    if inference == "auto" and not fits:
+        warnings.warn(
+            f"exact inference would need a {size_in_words(model)}, more than the "
+            f"{memory / 2**20:.3g} MiB allowed: loopy belief propagation is used instead, which is "
+            "approximate. Raise memory=, or ask for smaller or fewer cliques",
+            stacklevel=2,
         )
     return Oracle(model, "exact" if fits and inference != "loopy" else "loopy")

@@ -20,7 +20,7 @@ from noisewise.numerics.convergence import diagnose
 
 RHAT = 1.05
 ESS = 100
-"""Of the worst of thousands of cells; single parameters elsewhere must meet 1.01 and 400."""
+"""Of the worst of thousands of cells; the few parameters of other models must meet 1.01 and 400."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +94,21 @@ class GraphicalPosterior:
 
     @property
     def converged(self) -> bool:
-        """R-hat below 1.05 and at least 100 effective draws for every cell."""
+        """R-hat below 1.05 and at least 100 effective draws for every cell.
+
+        Looser than for models of a few parameters (1.01 and 400), because the worst of hundreds or
+        thousands of cells has to meet it.
+        """
         return self.rhat < RHAT and self.ess >= ESS
 
     @property
     def status(self) -> str:
         """In words, with what to do."""
         told = f"R-hat up to {self.rhat:.3f}, {self.ess:.0f} effective draws at the least"
+        if self.model.inference == "loopy":
+            told += ", by loopy belief propagation, which is approximate"
+        if self.details.get("divergences"):
+            told += f", {self.details['divergences']} divergent transitions"
         if self.converged:
             return f"converged: {told}"
         rhat, ess = self._judged
@@ -141,9 +149,9 @@ class GraphicalPosterior:
         return GraphicalPosterior(model, marginals, potentials, tau, model.details)
 
     def _within(self, columns: str | Iterable[str]) -> np.ndarray | None:
-        wanted = (columns,) if isinstance(columns, str) else tuple(columns)
+        wanted = self.model.named(columns)
         for clique, drawn in self.draws.items():
-            if wanted and set(wanted) <= set(clique):
+            if set(wanted) <= set(clique):
                 rest = tuple(i + 2 for i, c in enumerate(clique) if c not in wanted)
                 left = [c for c in clique if c in wanted]
                 order = [0, 1, *(left.index(c) + 2 for c in wanted)]
