@@ -37,7 +37,7 @@ RATE = 1.0
 
 
 ACCOUNTANTS = {"pld": PLDAccountant, "rdp": lambda: RdpAccountant(range(2, 128))}
-"""Rényi accounting takes a fraction of a second and a few per cent more noise."""
+"""Rényi accounting takes seconds, and a sixth more noise at N = 2000, ε = 0.1; more below."""
 
 
 @lru_cache(maxsize=64)
