@@ -108,8 +108,9 @@ def stochastic(
     found = dpsgd.tuned(
         lambda rate: dpsgd.fit(model, place, people, epsilon, rng, rate, settings["accountant"]),
         lambda theta: -true.kl(dataclasses.replace(true, potentials=theta, method="dp-sgd")),
+        settings["rates"],
     )
-    return {"kl": -found.score, "seconds": found.seconds}
+    return {"kl": -found.score, "rate": found.rate, "seconds": found.seconds}
 
 
 def measure(table: pd.DataFrame) -> dict[str, float]:

@@ -74,8 +74,9 @@ def stochastic(
     found = dpsgd.tuned(
         lambda rate: dpsgd.fit(given.model, given.place, own, epsilon, rng, rate, kind),
         lambda psi: given.score(fitted(problem, psi, "dp-sgd", {}, True)),
+        settings["rates"],
     )
-    return {"score": found.score, "seconds": found.seconds}
+    return {"score": found.score, "rate": found.rate, "seconds": found.seconds}
 
 
 def measure(table: pd.DataFrame) -> dict[str, float]:
