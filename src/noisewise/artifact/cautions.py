@@ -6,7 +6,8 @@ to one end of a wrong interval, and the answer sits there with little noise.
 ``centred``: one noisy maximum over 33 widths of 65 centres. In nats of its noise, an interval of
 the public scale that holds all M quantiles leads an empty one by ¾ · M ε/2; the empty ones together
 weigh 65 (1 + 1/(e² - 1) + 1/(e^2.5 - 1)) = 81 (penalties of 2 and 2.5 nats per level). They win
-with odds 81 exp(-⅜ M ε): 1 to 22 at M ε = 20, 2 to 1 at 10.
+with odds 81 exp(-⅜ M ε): 1 to 22 at M ε = 20, 2 to 1 at 10. Every level by which the scale is off
+costs 2 or 2.5 nats, as much as 6 of M ε: the limit is for a good scale, which nobody can check.
 
 ``symmetric``: an empty radius is taken with probability near ½ exp(-c M ε/4), c the coverage. Of
 ten radii that are too small, one is taken with probability 3 % at c M ε = 20.

@@ -64,9 +64,11 @@ def posterior_quantile(
         p: which quantile, between 0 and 1.
         epsilon_bounds: budget for the interval. The search is reliable where ``partitions`` times
             this is at least 20 (``centred=False``: 20/``coverage``); below, a warning says so
-            before anything is spent.
+            before anything is spent. Every factor of two by which ``scale`` is off takes 6 more.
         epsilon_value: budget for the mean. The release costs the sum of both.
-        partitions: their number M.
+        partitions: their number M. Around n/100, a hundred records each: more means less noise and
+            a surer search, but a partition with few records (five per coefficient at the least)
+            scatters far. If M times ``epsilon_bounds`` is then below 20, raise the ε, not M.
         centred: choose the interval's centre as well; False: symmetric around zero, as the thesis.
         scale: public order of magnitude. Centred: of the spread of the partitions' quantiles (the
             search reaches 2^±16 of it, but pays for distance). Symmetric: the smallest radius.
