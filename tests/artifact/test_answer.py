@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from noisewise.artifact import (
     ProbabilitySums,
     QuantileSum,
     ReleaseError,
+    cautions,
 )
 from noisewise.artifact.answer import (
     Answer,
@@ -55,6 +57,51 @@ def test_rescaling_follows_its_formulas(partitions: int, power: float) -> None:
 def test_the_correction_is_errata_e16_for_many_partitions() -> None:
     found = answered([0.49], 100_000).probability
     assert found == pytest.approx(stats.norm.cdf(math.sqrt(200_000) * stats.norm.ppf(0.49)), 1e-2)
+
+
+def quantile_answer(mean: float, cost: float = 0.5, search: str = "centred") -> Answer:
+    """Mean in radii from the centre; 64 partitions in 2 ± 2, or in ± 2."""
+    centre = 2.0 if search == "centred" else 0.0
+    spec = QuantileSum(("x", "y"), "x", 0.5, 64, centre, 2.0, search, cost)  # type: ignore[arg-type]
+    noise = Noise("laplace", 2.0**32, 2.0**32, 1.0)
+    return Answer(spec, noise, np.array([round(mean * 64 * 2**30)], np.int64), True)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (quantile_answer(0.3), []),
+        (quantile_answer(0.3, cost=0.3), ["needs about 20: it may have missed"]),
+        (quantile_answer(0.3, 0.5, "symmetric"), ["needs about 40: it may have missed"]),
+        (quantile_answer(0.3, 0.7, "symmetric"), []),
+        (quantile_answer(0.97), ["(0 to 4); what lies beyond was clipped"]),
+        (quantile_answer(-1.2), ["at the edge"]),
+        # Not at the edge itself, but its noise reaches it.
+        (quantile_answer(0.88), ["at the edge"]),
+        (quantile_answer(1.0, cost=0.1), ["it may have missed", "at the edge"]),
+        (answered([0.4], 64), []),
+    ],
+)
+def test_what_the_interval_does_not_cover_is_said(found: Answer, told: list[str]) -> None:
+    assert len(found.cautions) == len(told)
+    for caution, words in zip(found.cautions, told, strict=True):
+        assert words in caution
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        ends = found.interval()
+    assert [str(w.message) for w in heard] == list(found.cautions)
+    assert found.band()[0].tolist() == list(ends)
+
+
+def test_the_odds_of_an_empty_interval_are_those_of_the_threshold() -> None:
+    """The 81 and the 1 in 22 of ``cautions.py``, from the search's own penalties."""
+    from noisewise.release.partition.search import WORTH, candidates
+
+    public = candidates(1.0)
+    empty = np.exp(-public.nats).sum()
+    assert empty == pytest.approx(81, abs=0.5)
+    lead = public.worth[public.radius == 1.0][0] / WORTH * cautions.ENOUGH / 2
+    assert 1 / 25 < empty * math.exp(-lead) < 1 / 20
 
 
 @pytest.mark.parametrize("partitions", [3, 20, 200])

@@ -353,7 +353,9 @@ def test_a_release_under_a_ledger(noisewise: Run, regression: Run, book: Path, o
     assert refused.code == 1
     assert "asks for epsilon 1, and 0.5 remains" in refused.err
     assert spent(book) == 0
-    receipt = loaded(regression("--ledger", str(book), epsilon=0.25), out).receipt
+    made = regression("--ledger", str(book), epsilon=0.25)
+    assert made.out.endswith("Booked on dataset 'people', where epsilon 0.25 of 0.5 is left.\n")
+    receipt = loaded(made, out).receipt
     assert receipt is not None
     (account,) = json.loads(noisewise("ledger", "show", book, "--json").out)["accounts"]
     assert (account["spent"], account["remaining"]) == (0.25, 0.25)

@@ -167,6 +167,17 @@ def test_predict_refuses(
     assert says in seen.err
 
 
+def test_predict_outside_the_bounds_is_warned_of(noisewise: Run, tmp_path: Path) -> None:
+    out = tmp_path / "p.nc"
+    noisewise("infer", published(tmp_path), "--out", out, "--method", "naive")
+    assert noisewise("predict", out, "--at", "age=100,bmi=10").err == ""
+    seen = noisewise("predict", out, "--at", "age=140,bmi=25", "--json")
+    assert seen.code == 0
+    assert seen.err.startswith("warning: age = 140 lies outside its public bounds, 0 to 100")
+    assert seen.err.count("\n") == 1
+    assert len(json.loads(seen.out)) == 1
+
+
 def test_predict_groups_and_families(noisewise: Run, tmp_path: Path) -> None:
     out = made(("age", "bmi"), ("north", "south")).save(tmp_path / "g.nc")
     rows = json.loads(noisewise("predict", out, "--at", "age=40,bmi=25", "--json").out)

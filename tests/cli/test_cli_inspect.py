@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
+from tests.artifact.factories import FACTORIES
 
 Run = Callable[..., Any]
 
@@ -157,3 +158,28 @@ def test_demo_into_a_file(noisewise: Run, tmp_path: Path) -> None:
     ended = noisewise("demo", "--out", tmp_path / "file")
     assert ended.code == 1
     assert "error: --out: " in ended.err
+
+
+def test_a_quantile_says_what_its_interval_leaves_out(noisewise: Run, path: Path) -> None:
+    FACTORIES["posterior-quantile"]().save(path)
+    sure = noisewise("inspect", path)
+    assert "not a private search that missed" in sure.out
+    assert "it may have missed" not in sure.out
+    FACTORIES["posterior-quantile-symmetric"]().save(path)
+    seen = noisewise("inspect", path)
+    assert (seen.code, seen.err) == (0, "")
+    assert "it may have missed" in " ".join(seen.out.split())
+    (caution,) = strict(noisewise("inspect", path, "--json").out)["cautions"][:1]
+    assert "needs about 40" in caution
+
+
+def test_a_warning_at_release_goes_to_stderr(noisewise: Run, path: Path, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    pd.DataFrame({"a": range(40), "b": [i % 7 for i in range(40)]}).to_csv(table, index=False)
+    ended = noisewise(
+        "release", "posterior-quantile", table, "--x", "a", "--y", "b", "--coefficient", "a",
+        "--p", "0.5", "--epsilon-bounds", "1", "--epsilon-value", "1", "--partitions", "4",
+        "--out", path,
+    )  # fmt: skip
+    assert ended.err.startswith("warning: the private search")
+    assert "quantile.py" not in ended.err

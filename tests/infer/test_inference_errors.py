@@ -105,3 +105,25 @@ def test_statistics_that_are_not_finite_cannot_be_read() -> None:
     for odd in ("NaN", "Infinity", "1e999"):
         with pytest.raises(ReleaseError):
             nw.Release.from_json(text.replace(number, odd, 1))
+
+
+# -- where to predict ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -np.inf, np.float32("nan")])
+def test_a_prediction_is_at_finite_covariates(value: float) -> None:
+    with pytest.raises(ArgumentError, match=r"new_x\['a'\]: must be a finite number"):
+        nw.infer(small(), "naive").predict({"a": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "outside"), [(-1, False), (1.0, False), (1.01, True), (-9, True)]
+)
+def test_a_prediction_where_nothing_was_seen(value: float, outside: bool) -> None:
+    post = nw.infer(small(), "naive")
+    if not outside:
+        post.predict({"a": value})
+        return
+    with pytest.warns(UserWarning, match="outside its public bounds, -1 to 1: no record was seen"):
+        found = post.predict({"a": value})
+    assert np.isfinite(found.mean)

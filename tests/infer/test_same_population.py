@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import noisewise as nw
-from noisewise.artifact import ArgumentError, Bounds
+from noisewise.artifact import ArgumentError, Bounds, Noise
 from noisewise.artifact.release import Receipt
-from noisewise.infer import combine
+from noisewise.infer import combine, disagreement
 from tests.infer.regressions import release, table
 
 BOUNDS = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
@@ -111,3 +112,71 @@ def test_both_guarantees_are_kept(tmp_path: Path) -> None:
     assert nw.load_posterior(post.save(tmp_path / "p.nc")).guarantees == post.guarantees
     one = nw.infer([both[0]])
     np.testing.assert_array_equal(one.draws["p[x]"], nw.infer(both[0]).draws["p[x]"])
+
+
+# -- sums that contradict it -----------------------------------------------------------------------
+
+
+def counted(ones: int, mechanism: Literal["laplace", "gaussian"]) -> nw.Release:
+    """200 records, so many of them 1."""
+    frame = pd.DataFrame({"a": [1] * ones + [0] * (200 - ones)})
+    delta = None if mechanism == "laplace" else 1e-6
+    return nw.release.exponential_family(
+        frame, column="a", family="bernoulli", epsilon=1.0, mechanism=mechanism, delta=delta
+    )
+
+
+@pytest.mark.parametrize("same_population", [True, False])
+@pytest.mark.parametrize(
+    "mechanisms", [("laplace",) * 2, ("gaussian",) * 2, ("laplace", "gaussian")]
+)
+def test_different_tables_on_one_account_are_refused(
+    mechanisms: tuple[Any, Any], same_population: bool
+) -> None:
+    one, two, other = (
+        booked(counted(ones, mechanism), "people", f"e{i}")
+        for i, (ones, mechanism) in enumerate(
+            zip((40, 40, 160), (*mechanisms, mechanisms[1]), strict=True)
+        )
+    )
+    combine.check([one, two], same_population=same_population)
+    with pytest.raises(ArgumentError, match=r"1 and 3 cannot be .* same records.* infer them"):
+        combine.check([one, two, other], same_population=same_population)
+    with pytest.raises(ArgumentError, match="cannot be releases of the same records"):
+        nw.infer([one, other], same_population=same_population)
+
+
+def test_a_regression_of_other_records_is_refused() -> None:
+    one, two = made(1, scale=0.01), made(2, scale=0.01)
+    combine.check([one, two], same_population=True)
+    gram = two.blocks[0]
+    values = gram.values.copy()
+    values[2, 0] += round(disagreement.limit(gram.noise, gram.noise, 1e-12)) + 2**40
+    moved = replace(two, blocks=(replace(gram, values=values), *two.blocks[1:]))
+    with pytest.raises(ArgumentError, match=re.escape(repr(gram.statistic.names[2]))):
+        combine.check([one, moved], same_population=True)
+
+
+LAWS = [
+    (Noise("laplace", 3.0, 3.0, 1.0), Noise("laplace", 3.0, 3.0, 1.0)),
+    (Noise("laplace", 0.2, 0.2, 1.0), Noise("laplace", 5.0, 5.0, 1.0)),
+    (Noise("gaussian", 2.0, 2.0, 1.0), Noise("gaussian", 4.0, 4.0, 1.0)),
+    (Noise("laplace", 2.0, 2.0, 1.0), Noise("gaussian", 6.0, 6.0, 1.0)),
+    (Noise("gaussian", 0.4, 0.4, 1.0), Noise("laplace", 0.3, 0.3, 1.0)),
+]
+
+
+@pytest.mark.parametrize("laws", LAWS)
+@pytest.mark.parametrize("chance", [1e-2, 1e-6, 1e-12])
+def test_the_limit_against_the_exact_law(laws: tuple[Noise, Noise], chance: float) -> None:
+    """Never too small; and a third of it would be, so it is not idle."""
+    k = np.arange(-600, 601)
+    law = np.ones(1)
+    for noise in laws:
+        d = np.abs(k) / noise.scale
+        p = np.exp(-d if noise.mechanism == "laplace" else -(d**2) / 2)
+        law = np.convolve(law, p / p.sum())
+    apart = np.abs(np.arange(len(law)) - len(law) // 2)
+    t = disagreement.limit(*laws, chance)
+    assert law[apart > t].sum() <= chance
+    assert law[apart > t / 3].sum() > chance

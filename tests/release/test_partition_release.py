@@ -249,7 +249,8 @@ def spent(path: Path) -> float:
 
 def test_the_ledger_is_charged_the_whole(tmp_path: Path) -> None:
     ledger = account(tmp_path / "ledger.db", 2.0)
-    made = quantile(frame(), epsilon_bounds=0.4, epsilon_value=0.5, ledger=ledger, scale=0.2)
+    words = {"ledger": ledger, "scale": 0.2, "partitions": 60}
+    made = quantile(frame(), epsilon_bounds=0.4, epsilon_value=0.5, **words)
     assert spent(ledger) == 0.9
     assert made.receipt is not None
     probability(frame(), ledger=ledger)
@@ -257,6 +258,31 @@ def test_the_ledger_is_charged_the_whole(tmp_path: Path) -> None:
     with pytest.raises(nw.BudgetError):
         probability(frame(), ledger=ledger)
     assert spent(ledger) == pytest.approx(1.9)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            {"epsilon_bounds": 0.5},
+            r"epsilon_bounds = 15, and needs about 20: .*raise epsilon_bounds",
+        ),
+        ({"epsilon_bounds": 1.0, "centred": False}, "= 30, and needs about 40"),
+        ({"epsilon_bounds": 3.0, "centred": False, "coverage": 0.2}, "= 90, and needs about 100"),
+    ],
+)
+def test_a_weak_search_is_warned_of_before_anything_is_spent(
+    words: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    ledger = account(tmp_path / "ledger.db", 30.0)
+    with pytest.raises(UserWarning, match=told):
+        quantile(frame(100), ledger=ledger, **words)
+    assert spent(ledger) == 0
+
+
+def test_a_search_with_enough_budget_is_not_warned_of() -> None:
+    quantile(frame(), epsilon_bounds=0.7, partitions=60)
+    quantile(frame(), epsilon_bounds=0.7, partitions=60, centred=False)
 
 
 def test_a_search_without_result_has_spent_its_budget(tmp_path: Path) -> None:

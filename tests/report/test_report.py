@@ -16,6 +16,7 @@ import noisewise as nw
 from noisewise.artifact import ArgumentError
 from noisewise.cli.main import app
 from noisewise.report import html, svg
+from tests.artifact.factories import FACTORIES
 from tests.report.pages import of_family, regression
 
 EVIL = "<script>alert(1)</script>"
@@ -191,6 +192,14 @@ def test_partition_release_is_its_own_answer(tmp_path: Path) -> None:
     page = nw.report.render(made)
     assert "The answer" in page
     assert html.number(made.quantile) in page
+    assert "do not cover a private search that missed" in page
+    assert "may have missed" not in page
+
+
+def test_a_weak_search_is_on_the_page() -> None:
+    made = FACTORIES["posterior-quantile-symmetric"]()
+    page = nw.report.render(made)
+    assert "it may have missed" in page
 
 
 def test_graphical_model_has_a_page(tmp_path: Path) -> None:

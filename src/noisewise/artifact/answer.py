@@ -16,12 +16,14 @@ c² = 1 + ¾ min(ν, 1) on z²: all of it would be unbiased and less accurate. N
 Fisher (thesis 3.16): the upper tail of χ² with 2M degrees of freedom at Σ -2 log p_j + η.
 
 The interval inverts the noise: η is discrete Laplace of known scale, so the exact sum lies within q
-of the noisy one with the stated probability, and the maps above are monotone.
+of the noisy one with the stated probability, and the maps above are monotone. Of a quantile that is
+given the interval the search found: a search that missed is not covered (``cautions.py``).
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -29,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import check
+from noisewise.artifact import cautions, check
 from noisewise.artifact.errors import AbsentError, ArgumentError
 from noisewise.artifact.partition import PartitionStatistic, ProbabilitySums, QuantileSum
 
@@ -79,12 +81,29 @@ class Answer:
         return float(self._read(self.sums)[0])
 
     def interval(self, level: float = 0.9) -> tuple[float, float] | np.ndarray:
-        """Where the answer would be without privacy noise, with this probability for each cutoff.
+        """Where the answer would be without the noise on it, with this probability for each cutoff.
 
-        It is not a credible interval of the coefficient: what it covers is the noise.
+        It is not a credible interval of the coefficient: what it covers is the noise in the value.
+        Of a quantile, it takes for given the interval that the private search found, to which all
+        partitions were clipped; a search that missed is not covered. Where that may be, a
+        UserWarning says so (see ``cautions``).
         """
-        ends = self._band(level)
+        for caution in self.cautions:
+            warnings.warn(caution, UserWarning, stacklevel=2)
+        ends = self.band(level)
         return (float(ends[0, 0]), float(ends[0, 1])) if len(ends) == 1 else ends
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why the answer may be further off than its interval says; empty for probabilities."""
+        if not isinstance(self.statistic, QuantileSum):
+            return ()
+        reach = noise_quantile(self.noise, 0.9)
+        found = (
+            cautions.weak_search(self.statistic),
+            cautions.at_the_edge(self.statistic, float(self.sums[0]), reach),
+        )
+        return tuple(text for text in found if text is not None)
 
     def curve(self, level: float = 0.9) -> pd.DataFrame:
         """All cutoffs of the release as one distribution function, in increasing order.
@@ -101,7 +120,7 @@ class Answer:
         order = np.argsort(self.statistic.at)
         sign = 1 if self.statistic.floor is None else -1
         monotone = sign * nearest_monotone(sign * self.sums[order].astype(float))
-        band = self._band(_level(level) ** (1 / len(order)))[order]
+        band = self.band(_level(level) ** (1 / len(order)))[order]
         lower = np.maximum.accumulate(band[:, 0])
         upper = np.minimum.accumulate(band[::-1, 1])[::-1]
         return pd.DataFrame(
@@ -114,7 +133,8 @@ class Answer:
             }
         )
 
-    def _band(self, level: float) -> np.ndarray:
+    def band(self, level: float = 0.9) -> np.ndarray:
+        """As ``interval``, a row for each cutoff, without its warnings."""
         reach = noise_quantile(self.noise, _level(level))
         # From the nearest sum that data can have: never empty, and never narrower for it.
         middle = self._possible(self.sums)

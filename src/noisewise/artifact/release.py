@@ -229,7 +229,10 @@ class Release:
         return self.answer().quantile
 
     def interval(self, level: float = 0.9) -> tuple[float, float] | np.ndarray:
-        """Where the answer would lie without privacy noise (partition releases)."""
+        """Where the answer would lie without the noise on it (partition releases).
+
+        Of a quantile: given the interval that the private search found, which may have missed.
+        """
         return self.answer().interval(level)
 
     # -- the file --------------------------------------------------------------------------

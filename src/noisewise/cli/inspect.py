@@ -52,14 +52,14 @@ def summary(release: Release) -> dict[str, Any]:
 
 
 def _answer(release: Release) -> dict[str, Any]:
-    """What a partition release says, with 90 % intervals for the privacy noise."""
+    """What a partition release says, with 90 % intervals for the noise in the value."""
     if not release.family.startswith("posterior-"):
         return {}
     found = release.answer()
     quantile = release.family == "posterior-quantile"
     value = np.atleast_1d(found.quantile if quantile else found.probability).tolist()
-    ends = np.reshape(found.interval(0.9), (-1, 2)).tolist()
-    return {"answer": value, "noise_interval_90": ends}
+    ends = found.band(0.9).tolist()
+    return {"answer": value, "noise_interval_90": ends, "cautions": list(found.cautions)}
 
 
 def rows(block: Block) -> list[dict[str, Any]]:
@@ -99,14 +99,27 @@ def show(release: Release, console: Console) -> None:
     for block in release.blocks:
         console.print(_table(release, block))
     found = _answer(release)
-    for value, (low, high) in zip(*found.values(), strict=True) if found else ():
-        console.print(f"answer: {value:.4g} ({low:.4g} to {high:.4g}: 90 % of the privacy noise)")
+    if found:
+        _show_answer(found, release.family == "posterior-quantile", console)
     ratios = [row["signal_to_noise"] for block in release.blocks for row in rows(block)]
     if not found and any(ratio is not None and ratio < 1 for ratio in ratios):
         console.print(
             "Where the ratio is below about 1, the number is mostly noise. Inference that models "
             "the noise stays honest there; plugging the numbers in does not."
         )
+
+
+def _show_answer(found: dict[str, Any], searched: bool, console: Console) -> None:
+    for value, (low, high) in zip(found["answer"], found["noise_interval_90"], strict=True):
+        console.print(
+            f"answer: {value:.4g} ({low:.4g} to {high:.4g}: 90 % of the noise in the value)"
+        )
+    if searched:
+        console.print(
+            "The interval covers the noise in the value, not a private search that missed."
+        )
+    for caution in found["cautions"]:
+        console.print(f"caution: {caution}", style="yellow")
 
 
 def _population(release: Release) -> str:

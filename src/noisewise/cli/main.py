@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 from rich.console import Console
@@ -58,10 +59,23 @@ def _root(
 
 def run() -> None:
     """Entry point. Exit codes: 0 done, 1 refused (message on stderr), 2 wrong usage."""
-    try:
-        app()
-    except NoisewiseError as error:
-        # A name or path in the message is shown as it is, on one line, whatever is in it.
-        plain = Console(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
-        plain.print(f"error: {error}", style="red")
-        sys.exit(1)
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        # Ours are for the person at the terminal: each once, whatever Python was told to do.
+        warnings.filterwarnings("default", category=UserWarning, module="noisewise")
+        try:
+            app()
+        except NoisewiseError as error:
+            _tell(f"error: {error}", "red")
+            sys.exit(1)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Without the line of code, which says nothing to whoever runs a command."""
+    _tell(f"warning: {message}", "yellow")
+
+
+def _tell(line: str, style: str) -> None:
+    # A name or path in the message is shown as it is, on one line, whatever is in it.
+    plain = Console(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    plain.print(line, style=style)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from noisewise.artifact import ArgumentError, Release, ReleaseError
+from noisewise.artifact import ArgumentError, NoisewiseError, Release, ReleaseError
 from noisewise.cli import options as o
 
 PAGE = b"<!doctype html>"
@@ -50,7 +50,7 @@ def _is_release(path: Path) -> bool:
     return True
 
 
-def finish(release: Release, out: Path, as_json: bool) -> None:
+def finish(release: Release, out: Path, as_json: bool, ledger: str | None = None) -> None:
     """Save it, and say what was promised."""
     try:
         if out.exists():
@@ -66,4 +66,24 @@ def finish(release: Release, out: Path, as_json: bool) -> None:
         spent = {"epsilon": release.guarantee.epsilon, "rho": release.guarantee.rho}
         o.show_json({"out": str(out), "family": release.family, **spent})
     else:
-        typer.echo(f"wrote {out}: {release.statement()}")
+        typer.echo(f"wrote {out}: {release.statement()}{_booked(release, ledger)}")
+
+
+def _booked(release: Release, ledger: str | None) -> str:
+    """On which dataset: a slip of the account shows here, or never."""
+    if release.receipt is None or ledger is None:
+        return ""
+    dataset = release.receipt.dataset
+    return f" Booked on dataset {dataset!r}{_left(ledger, dataset)}."
+
+
+def _left(ledger: str, dataset: str) -> str:
+    from noisewise.release.ledger import open_ledger
+
+    try:
+        with open_ledger(ledger) as book:
+            (account,) = (a for a in book.accounts() if a.dataset == dataset)
+    except (NoisewiseError, ValueError):
+        # The release is made and written: a ledger out of reach by now is no failure of it.
+        return ""
+    return f", where {account.parameter} {account.remaining:g} of {account.budget:g} is left"

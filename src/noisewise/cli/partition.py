@@ -76,7 +76,7 @@ def posterior_probability(
         ledger=ledger,
         dataset=dataset,
     )
-    finish(made, out, as_json)
+    finish(made, out, as_json, ledger)
 
 
 def posterior_quantile(
@@ -127,7 +127,7 @@ def posterior_quantile(
         ledger=ledger,
         dataset=dataset,
     )
-    finish(made, out, as_json)
+    finish(made, out, as_json, ledger)
 
 
 def mount(app: typer.Typer) -> None:

@@ -64,7 +64,7 @@ def linear_regression(
             split=o.weights(split),
             progress=progress,
         )
-    finish(made, out, as_json)
+    finish(made, out, as_json, ledger)
 
 
 @app.command("exponential-family")
@@ -131,7 +131,7 @@ def exponential_family(
             split=o.weights(split),
             progress=progress,
         )
-    finish(made, out, as_json)
+    finish(made, out, as_json, ledger)
 
 
 @app.command("graphical-model")
@@ -184,7 +184,7 @@ def graphical_model(
             unit=unit,
             progress=progress,
         )
-    finish(made, out, as_json)
+    finish(made, out, as_json, ledger)
 
 
 def _terms(

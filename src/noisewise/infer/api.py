@@ -78,7 +78,8 @@ def infer(
         progress: a bar on a terminal unless False; True shows one anywhere; or a function to be
             called with steps done and steps in all.
         same_population: several releases are of the same records. To be said by the analyst, unless
-            they name one dataset of one ledger.
+            they name one dataset of one ledger. Sums further apart than the noise of both allows
+            are refused in either case.
         options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
             ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
             or ``"normal"``), ``tied`` (True, or lists of cliques that share a

@@ -2,7 +2,9 @@
 
 Releases of the same records share the exact sums s and differ in their noise only, which is drawn
 afresh: p(z₁, z₂ | s) = p(z₁ | s) p(z₂ | s). That is wrong for other records (then s differs), for
-records changed in between, and for one file given twice (then the noise is the same).
+records changed in between, and for one file given twice (then the noise is the same). A ledger's
+dataset is a name the owner gave: two tables can be booked on it. So the sums themselves are
+compared as well, whoever vouches for them (``disagreement.py``).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.infer import disagreement
 
 
 def check(releases: Sequence[Release], *, same_population: bool) -> None:
@@ -31,6 +34,7 @@ def check(releases: Sequence[Release], *, same_population: bool) -> None:
             "not name one dataset of one ledger. Releases of different populations must not be "
             "combined"
         )
+    disagreement.check(list(releases))
 
 
 def _alike(one: Release, other: Release, number: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,7 +111,8 @@ class Posterior:
     def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
         """The posterior predictive of y at given covariates, in the user's units.
 
-        Of an exponential family there are no covariates: the prediction is of one new record.
+        A UserWarning tells of covariates outside the release's public bounds, where no record was
+        seen. Of an exponential family there are no covariates: the prediction is of one new record.
         """
         if self.family is not None:
             if new_x:
@@ -125,8 +127,23 @@ class Posterior:
             value = new_x[column]
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise ArgumentError(f"new_x[{column!r}]: must be one number, not {value!r}")
+            if not np.isfinite(value):
+                raise ArgumentError(f"new_x[{column!r}]: must be a finite number, not {value!r}")
             at[column] = float(value)
+        for told in self._unseen(at):
+            warnings.warn(told, UserWarning, stacklevel=2)
         return predict(self.draws, at, seed)
+
+    def _unseen(self, at: Mapping[str, float]) -> list[str]:
+        """Covariates beyond the bounds, in words; a posterior made by hand has no bounds."""
+        bounds = self.releases[0].bounds if self.releases else {}
+        return [
+            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
+            f"{bounds[column].upper:g}: no record was seen there, and the prediction extends a "
+            "straight line"
+            for column, value in at.items()
+            if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
+        ]
 
     def to_arviz(self) -> Any:
         """As ArviZ's own type (dims chain, draw, group)."""

@@ -7,6 +7,8 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Release
 from noisewise.report import html, released
 
+GIVEN = "; they do not cover a private search that missed"
+
 
 def page(release: Release) -> str:
     """Guarantee, answer, and where it would lie without the noise."""
@@ -18,7 +20,7 @@ def page(release: Release) -> str:
     quantile = release.family == "posterior-quantile"
     found = release.answer()
     values = np.atleast_1d(found.quantile if quantile else found.probability)
-    ends = np.reshape(found.interval(0.9), (-1, 2))
+    ends = found.band(0.9)
     rows = [
         (str(i + 1), float(v), float(a), float(b))
         for i, (v, (a, b)) in enumerate(zip(values, ends, strict=True))
@@ -27,13 +29,17 @@ def page(release: Release) -> str:
     asked = html.table("What was asked", ("word", "value"), [(k, str(v)) for k, v in said.items()])
     name = "quantile" if quantile else "probability"
     answer = html.table(
-        "The answer; lower and upper hold it but for the privacy noise, with probability 90 %",
+        "The answer; lower and upper hold what it would be without the noise in the value, with "
+        "probability 90 %" + (GIVEN if quantile else ""),
         ("answer", name, "lower", "upper"),
         rows,
     )
+    careful = "".join(html.text("li", c, "warn") for c in found.cautions)
     lead = html.paragraphs("Answered by random partitions of the table: the release is the answer.")
     sections = (
-        html.section("result", "The answer", answer, asked),
+        html.section(
+            "result", "The answer", answer, f"<ul>{careful}</ul>" if careful else "", asked
+        ),
         html.section(
             "promise", "What was promised",
             released.promise([release], [release.statement()]),

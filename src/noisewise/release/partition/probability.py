@@ -56,7 +56,8 @@ def posterior_probability(
         at: the cutoff, or several. Several share the budget: K of them have K times the noise.
         epsilon: the whole budget.
         partitions: their number M. More means less noise and rougher partitions; a partition needs
-            five records per coefficient on average, and around a hundred is a good size.
+            five records per coefficient on average, and around a hundred is a good size: start from
+            n/100, and take more only if M ε² is below about 60, where noise rules.
         method: ``"normality"`` (mean of probabilities), or ``"fisher"`` (sum of -2 log).
         corrected: rescale by the true spread (errata E16); False for the thesis' formula.
         prior: ``nw.priors.NormalInverseGamma`` or ``nw.release.Zellner``; default ``Zellner()``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Block, Neighbours, QuantileSum, Release
+from noisewise.artifact import ArgumentError, Block, Neighbours, QuantileSum, Release, cautions
 from noisewise.release.budget import round_down
 from noisewise.release.mechanisms import Calibrated, calibrate
 from noisewise.release.partition.ask import Ask, ask
@@ -53,7 +54,7 @@ def posterior_quantile(
     Each partition's likelihood is raised to the power M, so that its posterior is as narrow as the
     whole table's; the partitions' quantiles are clipped to a privately found interval, averaged,
     and noise is added. No bounds on the columns are needed. Read ``release.quantile`` and
-    ``release.interval(0.9)``.
+    ``release.interval(0.9)``, which covers the noise in the value, not a search that missed.
 
     Args:
         source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
@@ -61,9 +62,13 @@ def posterior_quantile(
         y: response column.
         coefficient: one of ``x``, or ``"intercept"``.
         p: which quantile, between 0 and 1.
-        epsilon_bounds: budget for the interval.
+        epsilon_bounds: budget for the interval. The search is reliable where ``partitions`` times
+            this is at least 20 (``centred=False``: 20/``coverage``); below, a warning says so
+            before anything is spent. Every factor of two by which ``scale`` is off takes 6 more.
         epsilon_value: budget for the mean. The release costs the sum of both.
-        partitions: their number M.
+        partitions: their number M. Around n/100, a hundred records each: more means less noise and
+            a surer search, but a partition with few records (five per coefficient at the least)
+            scatters far. If M times ``epsilon_bounds`` is then below 20, raise the ε, not M.
         centred: choose the interval's centre as well; False: symmetric around zero, as the thesis.
         scale: public order of magnitude. Centred: of the spread of the partitions' quantiles (the
             search reaches 2^±16 of it, but pays for distance). Symmetric: the smallest radius.
@@ -92,6 +97,10 @@ def posterior_quantile(
         asked.columns, asked.coefficient, q, asked.partitions, 0.0, 1.0,
         "centred" if centred else "symmetric", bounds_cost,
     )  # fmt: skip
+    weak = cautions.weak_search(blank, search.coverage)
+    if weak is not None:
+        advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
+        warnings.warn(f"{weak}; {advice}", UserWarning, stacklevel=2)
     job = _job(asked, blank, search, value_cost)
     return publish(source, job, ledger, dataset, progress)
 
@@ -121,14 +130,14 @@ class _Search:
         self, centred: bool, scale: float, coverage: float, doublings: int, cost: float
     ) -> None:
         self._centred, self._scale, self._cost = centred, scale, cost
-        self._coverage, self._doublings = coverage, doublings
+        self.coverage, self._doublings = coverage, doublings
         self._noise = None if centred else threshold_noise(cost)
 
     def __call__(self, quantiles: np.ndarray) -> tuple[float, float]:
         if self._noise is None:
             return centred_search(quantiles, self._scale, self._cost)
         radius = symmetric_search(
-            quantiles, self._scale, self._coverage, self._doublings, self._noise
+            quantiles, self._scale, self.coverage, self._doublings, self._noise
         )
         return 0.0, radius
 
