@@ -146,6 +146,17 @@ def test_different_tables_on_one_account_are_refused(
         nw.infer([one, other], same_population=same_population)
 
 
+def test_equal_sums_of_two_entries_are_two_draws() -> None:
+    """A count with little noise often comes out the same twice; a ledger knows that it was two."""
+    one = booked(counted(40, "laplace"), "people", "e1")
+    two = booked(one, "people", "e2")
+    combine.check([one, two], same_population=False)
+    with pytest.raises(ArgumentError, match="are the same release"):
+        combine.check([one, booked(one, "people", "e1")], same_population=False)
+    with pytest.raises(ArgumentError, match="are the same release"):
+        combine.check([one, replace(two, receipt=None)], same_population=True)
+
+
 def test_a_regression_of_other_records_is_refused() -> None:
     one, two = made(1, scale=0.01), made(2, scale=0.01)
     combine.check([one, two], same_population=True)

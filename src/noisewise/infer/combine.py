@@ -66,9 +66,13 @@ def _main(release: Release) -> Any:
 
 
 def _noise_is_shared(one: Release, two: Release) -> bool:
-    """One file twice, or two texts of it; equal sums by chance are less likely than a slip."""
-    if one.receipt is not None and one.receipt == two.receipt:
-        return True
+    """One file twice, or two texts of it.
+
+    Two entries of a ledger are two draws, though their sums be equal (a small count often is).
+    Without them, equal sums by chance are less likely than a slip.
+    """
+    if one.receipt is not None and two.receipt is not None:
+        return one.receipt == two.receipt
     first, second = one.blocks[0], two.blocks[0]
     return first.noise == second.noise and bool((first.values == second.values).all())
 
