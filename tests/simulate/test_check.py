@@ -92,7 +92,8 @@ def test_trials_have_the_settings_of_the_release() -> None:
     assert made.problem.noise_scale == pytest.approx(float(release.blocks[0].noise_scales[0]))
     assert np.abs(made.problem.n.mean() - given.n[0]) < 4 * given.noise_scale
     assert made.truth.shape == (64, 3)
-    assert (np.abs(made.problem.z[:, :5]) <= given.n[0] + 4 * given.noise_scale).all()
+    # Exact sums are at most n; of 320 noises one exceeds 20 scales with probability 1e-6.
+    assert (np.abs(made.problem.z[:, :5]) <= given.n[0] + 20 * given.noise_scale).all()
 
 
 def found_by_hand(share: float = 0.95) -> Check:
