@@ -8,7 +8,6 @@ from typing import Any
 from noisewise.artifact import ArgumentError, Release
 from noisewise.infer.graphical import bayes, cgm, naive
 from noisewise.infer.graphical.model import GraphicalModel
-from noisewise.infer.graphical.oracle import size_in_words
 from noisewise.infer.graphical.posterior import GraphicalPosterior
 from noisewise.infer.graphical.problem import problems
 
@@ -39,15 +38,6 @@ def run(
             raise ArgumentError(f"{option}: is no option of {method}, which has {', '.join(known)}")
     own = {k: v for k, v in options.items() if k in OPTIONS[method]}
     found = problems(release, **{k: v for k, v in options.items() if k in SHARED})
-    if method == "bayes" and options.get("inference", "auto") == "auto":
-        for problem in found:
-            if problem.oracle.kind == "loopy":
-                raise ArgumentError(
-                    f"inference: exact would need a {size_in_words(problem.model)}, more than is "
-                    "allowed, and intervals from loopy belief propagation are approximate in a way "
-                    "nobody has measured. Raise memory=, ask for fewer or smaller cliques, use "
-                    "method='cgm', or say inference='loopy' to have them all the same"
-                )
     if method == "bayes":
         own |= {"seed": seed, "chains": chains, "draws": draws}
     results = []

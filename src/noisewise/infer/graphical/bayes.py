@@ -37,7 +37,7 @@ from noisewise.infer.graphical.contrasts import contrasts
 from noisewise.infer.graphical.likelihood import maximise
 from noisewise.infer.graphical.metric import apply, dense, metric
 from noisewise.infer.graphical.model import GraphicalModel, fitted
-from noisewise.infer.graphical.oracle import Oracle, compiled
+from noisewise.infer.graphical.oracle import Oracle, compiled, size_in_words
 from noisewise.infer.graphical.posterior import GraphicalPosterior
 from noisewise.infer.graphical.problem import Problem
 from noisewise.infer.graphical.telling import LARGEST
@@ -141,6 +141,13 @@ def run(
         raise ArgumentError(f"law: must be one of {', '.join(LAWS)}, not {law!r}")
     if problem.tied:
         raise ArgumentError("tied: bayes has no tied potentials; use cgm or naive-mle")
+    if problem.oracle.kind == "loopy":
+        # Its marginals are a fixed point that NUTS cannot differentiate, and nobody has measured
+        # what intervals from them would be worth.
+        raise ArgumentError(
+            f"inference: bayes needs exact inference, here a {size_in_words(problem.model)}. Leave "
+            "inference= away, raise memory=, ask for smaller or fewer cliques, or use method='cgm'"
+        )
     ready = prepare(problem)
     key, noise = jax.random.split(jax.random.key(seed))
     starts = ready.white + jax.random.normal(noise, (chains, len(ready.white)))
@@ -190,18 +197,19 @@ def finish(
     point = _point(problem, marginals.mean(axis=0), theta, details)
     told = "nothing to correct"
     variance = problem.scale**2 * (2 if problem.mechanism == "laplace" else 1)
-    if corrected and overlap.matters(marginals.mean(axis=0), problem.n, variance):
+    shared = corrected and overlap.matters(marginals.mean(axis=0), problem.n, variance)
+    if shared and problem.model.dimension > LARGEST:
         told = "left out: too many cells"
-        if problem.model.dimension <= LARGEST:
-            told = "corrected"
-            omega = overlap.correction(
-                oracle, problem.mechanism, jnp.asarray(point.potentials), ready.data.n,
-                ready.data.scale, jnp.asarray(tau.mean()),
-            )  # fmt: skip
-            centre = drawn.mean(axis=0)
-            drawn = centre + (drawn - centre) @ omega.T
-            marginals = _marginals(oracle, drawn)
-            point = _point(problem, marginals.mean(axis=0), theta, details)
+    elif shared:
+        told = "corrected"
+        at = jnp.asarray(point.potentials)
+        omega = overlap.correction(
+            oracle, problem.mechanism, at, ready.data.n, ready.data.scale, jnp.asarray(tau.mean())
+        )
+        centre = drawn.mean(axis=0)
+        drawn = centre + (drawn - centre) @ omega.T
+        marginals = _marginals(oracle, drawn)
+        point = _point(problem, marginals.mean(axis=0), at, details)
     details = {**details, "shared_sampling_noise": told}
     return GraphicalPosterior(
         dataclasses.replace(point, details=details),

@@ -105,8 +105,6 @@ class GraphicalPosterior:
     def status(self) -> str:
         """In words, with what to do."""
         told = f"R-hat up to {self.rhat:.3f}, {self.ess:.0f} effective draws at the least"
-        if self.model.inference == "loopy":
-            told += ", by loopy belief propagation, which is approximate"
         if self.details.get("divergences"):
             told += f", {self.details['divergences']} divergent transitions"
         if self.converged:
