@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.regression_paper.simulate import EXACT, Sensitivity, as_printed, simulate, tight
 from noisewise.infer import METHODS
+from noisewise.infer.linear.assemble import judge
 from noisewise.infer.linear.slabs import subset
 
 NAMES = (
@@ -24,6 +25,7 @@ NAMES = (
 """In the papers' order; ``exact`` is ours. Non-private is no release: it sees the exact sums."""
 NOISE_AWARE = NAMES[2:]
 PAPERS_OWN = NAMES[2:6]
+GIBBS = NAMES[2:5]
 
 SENSITIVITIES = {"as printed": as_printed, "ours": tight}
 
@@ -55,8 +57,12 @@ class Answer:
     seconds: float
 
 
-def answer(method: str, batch: Batch, chains: int, draws: int) -> Answer:
-    """All trials of the batch at once (but ``mcmc-individual``: one after the other)."""
+def answer(method: str, batch: Batch, chains: int, draws: int, burn_in: int = 0) -> Answer:
+    """All trials of the batch at once (but ``mcmc-individual``: one after the other).
+
+    ``burn_in`` draws come before those that are kept, on top of the method's own; a draw of a Gibbs
+    sampler is ten sweeps.
+    """
     private = method != "non-private"
     problem, truth = simulate(
         batch.trials, batch.n, batch.epsilon, batch.d, batch.seed,
@@ -71,8 +77,9 @@ def answer(method: str, batch: Batch, chains: int, draws: int) -> Answer:
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        post = run(problem, batch.seed, chains, draws, None)
+        post = run(problem, batch.seed, chains, burn_in + draws, None)
     seconds = time.perf_counter() - start
-    flat = [v.reshape(len(v), -1) for v in post.draws.values()]
-    ess = np.stack(list(post.ess.values()), axis=-1)
-    return Answer(np.stack(flat, axis=-1), truth, ess, seconds)
+    kept = [v[..., burn_in:] for v in post.draws.values()]
+    ess = [judge(v)[1] for v in kept] if burn_in else list(post.ess.values())
+    flat = [v.reshape(len(v), -1) for v in kept]
+    return Answer(np.stack(flat, axis=-1), truth, np.stack(ess, axis=-1), seconds)

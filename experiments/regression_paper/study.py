@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from experiments.regression_paper.methods import Answer, Batch, answer
+from experiments.regression_paper.methods import GIBBS, Answer, Batch, answer
 from experiments.reproduce.store import TrialStore
 from noisewise import diagnostics
 
@@ -66,8 +66,13 @@ def table(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
 def judged(method: str, batch: Batch, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Calibration, coverage, closeness to the non-private posterior, effective draws, seconds."""
     chains, draws = settings["chains"], settings["draws"]
-    fewer = settings["individual_draws"] if method == "mcmc-individual" else draws
-    found = answer(method, batch, chains, fewer)
+    if method == "mcmc-individual":
+        found = answer(method, batch, chains, settings["individual_draws"])
+    elif method in GIBBS and "gibbs" in settings:
+        own = settings["gibbs"]
+        found = answer(method, batch, own["chains"], own["draws"], own["burn_in"][str(batch.n)])
+    else:
+        found = answer(method, batch, chains, draws)
     exact = answer("non-private", batch, chains, draws)
     apart = utility(found, exact, settings["mmd_draws"])
     u = diagnostics.ranks(found.draws, found.truth)

@@ -35,6 +35,7 @@ from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 RESPONSE = NormalInverseGamma([0.1, 0.5], np.diag([0.001, 0.001]), 1000, 0.5)
 COVARIATES = NormalInverseWishart([0.5], 1, [[1.0]], 50)
 LEVELS = (90, 50)
+SIDES = (("low", -1), ("high", 1))
 OI = "OI (not private)"
 MATCHED = "exact, matched prior"
 """``exact`` with a prior as wide as tracts differ; the thesis' is three times as wide."""
@@ -124,11 +125,12 @@ def intervals(drawn: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarra
     white = np.random.default_rng([seed, 1]).standard_normal(line.shape)
     new = line + np.sqrt(drawn["sigma2"]) * white
     found = {"point": line.mean(axis=(1, 2)), "ess": drawn["ess"]}
-    for level in LEVELS:
-        tails = np.array([50 - level / 2, 50 + level / 2]) / 100
-        for name, values in (("line", line), ("new", new)):
-            low, high = np.quantile(values, tails, axis=(1, 2))
-            found |= {f"{name}{level}_low": low, f"{name}{level}_high": high}
+    ends = {f"{level}_{side}": 50 + sign * level / 2 for level in LEVELS for side, sign in SIDES}
+    for name, values in (("line", line), ("new", new)):
+        # All quantiles of flat rows at once: a fifth of the time, which 73,000 tracts feel.
+        flat = values.reshape(len(values), -1)
+        cuts = np.quantile(flat, np.array(list(ends.values())) / 100, axis=1)
+        found |= {f"{name}{end}": cut for end, cut in zip(ends, cuts, strict=True)}
     return found
 
 
