@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from experiments.reproduce import catalogue
 from experiments.reproduce.figure import Figure
+from experiments.reproduce.verdicts import Claim, judge
 
 COLOURS = 64
 INTRODUCTION = """# Reproduction of the papers
@@ -17,8 +19,8 @@ INTRODUCTION = """# Reproduction of the papers
 Every figure of the papers and every claim about it, tested. This page is written by
 `noisewise reproduce --page docs/reproduction.md` (with `--quick`: fewer trials, same code, minutes
 on two cores); nothing in it is typed by hand but the claims and reasons in
-`experiments/*/expected.json`. Where results of a full run are at hand they are shown, and marked;
-all others are quick ones. E1 to E19 are the papers' errors that this project corrects; "as printed"
+`experiments/*/expected.json`. Where there is a full run it is shown, and marked; all others are
+quick ones. E1 to E19 are the papers' errors that this project corrects; "as printed"
 is noise by the papers' sensitivity, "ours" by the proved one (docs/proofs/sensitivity.md).
 
 Privacy noise in these experiments comes from NumPy: they are simulations with known truth, not
@@ -26,30 +28,47 @@ releases of anyone's data.
 """
 
 
-def write(page: Path, figures: Sequence[Figure], size: str, out: Path) -> None:
-    """The page, and the pictures in a folder of its name beside it."""
-    found = [entry for figure in figures if (entry := _result(figure, size, out))]
-    pictures = page.with_suffix("")
-    pictures.mkdir(parents=True, exist_ok=True)
+def write(
+    page: Path, figures: Sequence[Figure], size: str, out: Path,
+    claims: Callable[[Figure], Sequence[Claim]] = catalogue.claims,
+) -> None:  # fmt: skip
+    """The page, and in a folder of its name beside it each figure's picture and measures.
+
+    Figures that were not run again are shown as that folder has them: full before quick, new before
+    old. Claims are judged as they stand now.
+    """
+    folder = page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    for figure in figures:
+        told = _kept(figure, size, out, folder)
+        if told is not None:
+            rows = [judge(c, told["measures"], told["size"]).row() for c in claims(figure)]
+            found.append({"figure": figure, "provenance": told, "verdicts": rows})
     lines = [INTRODUCTION, *_summary(found)]
     for entry in found:
-        name = f"{entry['figure'].name}.png"
-        _small(entry["folder"] / "figure.png", pictures / name)
-        lines += _section(entry, f"{pictures.name}/{name}")
+        lines += _section(entry, f"{folder.name}/{entry['figure'].name}.png")
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
-def _result(figure: Figure, size: str, out: Path) -> dict[str, Any] | None:
-    """Of a full run, where there is one."""
+def _kept(figure: Figure, size: str, out: Path, folder: Path) -> dict[str, Any] | None:
+    """Provenance and measures of the best run there is, copied to the folder if it is a new one."""
+    record = folder / f"{figure.name}.json"
+    old = _read(record) if record.exists() else None
     for kind in ("full", size):
-        folder = out / figure.name / kind
-        if (folder / "verdicts.json").exists():
-            told = {n: json.loads((folder / f"{n}.json").read_text("utf-8")) for n in _FILES}
-            return {"figure": figure, "folder": folder, "size": kind, **told}
-    return None
+        run = out / figure.name / kind
+        if (run / "provenance.json").exists():
+            told = {"size": kind, **_read(run / "provenance.json")}
+            record.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
+            _small(run / "figure.png", folder / f"{figure.name}.png")
+            return told
+        if old is not None and old["size"] == kind:
+            return old
+    return old
 
 
-_FILES = ("verdicts", "provenance")
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _summary(found: Sequence[dict[str, Any]]) -> list[str]:
@@ -79,17 +98,11 @@ def _section(entry: dict[str, Any], picture: str) -> list[str]:
     lines = [
         f"## {figure.name}", "", f"{figure.title} ({figure.paper}).", "",
         f"![{figure.title}]({picture})", "",
-        f"`{told['command']}`, seed {told['seed']}, {entry['size']} run, commit "
-        f"{told['commit']}, noisewise {versions['noisewise']}, jax {versions['jax']}, "
-        f"numpy {versions['numpy']}, {told['device']}, {told['date']}, {told['seconds']:g} s"
-        f"{_resumed(told)}.", "",
+        f"`{told['command']}`, seed {told['seed']}, {told['size']} run, commit {told['commit']}, "
+        f"noisewise {versions['noisewise']}, jax {versions['jax']}, numpy {versions['numpy']}, "
+        f"{told['device']}, {told['date']}, {told['computing']:,.0f} s of computing.", "",
     ]  # fmt: skip
     return [*lines, *_table(entry["verdicts"], with_figure=False), ""]
-
-
-def _resumed(told: dict[str, Any]) -> str:
-    count = told["cells_from_an_earlier_run"]
-    return f" (and {count} cells computed before, for another figure or run)" if count else ""
 
 
 def _table(rows: Iterable[dict[str, Any]], *, with_figure: bool) -> list[str]:

@@ -28,9 +28,9 @@ def commit(folder: Path) -> str:
 
 def provenance(
     name: str, size: str, settings: Mapping[str, Any], origins: Mapping[str, Any], seconds: float,
-    resumed: int,
+    computing: float, resumed: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """``seconds`` of this run; cells found from an earlier one are counted, not timed."""
+    """``seconds`` of this run; ``computing``: of all its cells, those of earlier runs included."""
     quick = " --quick" if size == "quick" else ""
     return {
         "command": f"noisewise reproduce {name}{quick}",
@@ -41,6 +41,7 @@ def provenance(
         "python": platform.python_version(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(seconds, 1),
+        "computing": round(computing, 1),
         "cells_from_an_earlier_run": resumed,
     }
 

@@ -63,7 +63,9 @@ def one(
     verdicts = tuple(judge(claim, measures, size) for claim in claims)
     seconds = time.perf_counter() - start
     origins = {note: sorted(store.origins.get(note, {now})) for note, now in notes.items()}
-    told = provenance(figure.name, size, settings, origins, seconds, store.resumed)
+    told = provenance(
+        figure.name, size, settings, origins, seconds, store.computing or seconds, store.resumed
+    )
     _write(folder / "provenance.json", {**told, "measures": measures})
     _write(folder / "verdicts.json", [v.row() for v in verdicts])
     return Outcome(figure, folder, verdicts, seconds)

@@ -19,7 +19,8 @@ class TrialStore:
 
     The settings (the seed among them) are part of every key. ``notes`` (commit, device) are kept
     beside each cell, so that rows of another version or machine can be told; ``origins`` are those
-    of all cells that were asked for. ``report`` hears of every new cell.
+    of all cells that were asked for, ``computing`` the seconds they took, in this run or an earlier
+    one. ``report`` hears of every new cell.
     """
 
     path: Path
@@ -27,6 +28,7 @@ class TrialStore:
     notes: Mapping[str, str] = field(default_factory=dict)
     report: Callable[[str], None] | None = None
     resumed: int = 0
+    computing: float = 0.0
     origins: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -49,6 +51,7 @@ class TrialStore:
             line = self._journal.get(name) or {}
         else:
             self.resumed += 1
+        self.computing += line.get("seconds", 0.0)
         for note in self.notes:
             self.origins.setdefault(note, set()).add(str(line.get(note, "unknown")))
         return [{**key, **row} for row in line["rows"]]

@@ -131,19 +131,40 @@ def test_every_claim_has_a_figure_and_every_figure_its_settings() -> None:
 
 def test_the_page_shows_verdicts_reasons_and_pictures(tmp_path: Path) -> None:
     failing = claim("does not", id="f", test={"measure": "largest", "at_least": 10})
-    made = squares([])
-    one(made, SETTINGS, [claim(), failing], "quick", tmp_path / "results")
-    write(tmp_path / "page.md", [made], "quick", tmp_path / "results")
+    made, claims = squares([]), [claim(), failing]
+    one(made, SETTINGS, claims, "quick", tmp_path / "results")
+    write(tmp_path / "page.md", [made], "quick", tmp_path / "results", lambda _: claims)
     text = (tmp_path / "page.md").read_text()
     for words in (
         "**1 figures, 2 claims.** does not hold: 1, holds: 1.",
         "Measured: 9 (wanted ≥ 10). a reason",
         "`noisewise reproduce squares --quick`, seed 7, quick run",
+        "s of computing.",
         "![Squares](page/squares.png)",
         "| Squares grow. (nowhere) | 9 | 9 | largest ≥ 9 | holds |",
     ):
         assert words in text
     assert (tmp_path / "page" / "squares.png").stat().st_size < 20_000
+
+
+def test_the_page_keeps_what_was_not_run_again(tmp_path: Path) -> None:
+    """Full before quick, new before old; claims as they stand when the page is written."""
+    made, page = squares([]), tmp_path / "page.md"
+
+    def written(results: str, size: str, *claims: Claim) -> str:
+        write(page, [made], size, tmp_path / results, lambda _: claims)
+        return page.read_text()
+
+    one(made, SETTINGS, [claim()], "quick", tmp_path / "first")
+    quick = written("first", "quick", claim())
+    assert written("nothing", "quick", claim()) == quick
+    one(made, {**SETTINGS, "sizes": [1, 4]}, [claim()], "full", tmp_path / "second")
+    full = written("second", "full", claim())
+    assert "full run" in full
+    assert "| 16 |" in full
+    assert written("first", "quick", claim()) == full
+    stricter = claim("does not", test={"measure": "largest", "at_least": 17})
+    assert "Measured: 16 (wanted ≥ 17). a reason" in written("nothing", "quick", stricter)
 
 
 def test_outside_a_checkout_it_says_so(
