@@ -37,15 +37,17 @@ def style(method: str) -> dict[str, Any]:
 
 
 def caption(table: pd.DataFrame, more: str = "") -> str:
-    """Trials, and how many effective draws each method had."""
-    ess = table.groupby("method")["ess"].median()
-    told = ", ".join(f"{m} {ess[m]:.0f}" for m in NAMES if m in ess)
+    """Trials, and how many effective draws each method had: a median hides a chain that sticks."""
+    ess = table.groupby("method")["ess"].agg(["median", "min"])
+    told = ", ".join(
+        f"{m} {ess.at[m, 'median']:.0f} ({ess.at[m, 'min']:.0f})" for m in NAMES if m in ess.index
+    )
     trials = table.groupby("method")["trials"].max()
     few = {m: t for m, t in trials.items() if t != trials.max()}
     fewer = "".join(f" ({m}: at most {t})" for m, t in few.items())
     return (
         f"{trials.max()} trials per cell{fewer}. {more} Noise by the sensitivity printed in the "
-        f"paper, or by ours (E1). Median effective draws: {told}."
+        f"paper, or by ours (E1). Effective draws, median and (in the worst cell): {told}."
     )
 
 
@@ -140,7 +142,7 @@ def utility(table: pd.DataFrame, title: str, along: Sequence[Any]) -> Any:
 def running(table: pd.DataFrame, title: str) -> Any:
     """Seconds for one posterior, and effective draws per second."""
     more = (
-        "Seconds of a batch over its trials, two cores; the fastest cell of each n, so that "
+        "Seconds of a batch over its trials; the fastest cell of each n, so that "
         "compilation does not count; mcmc-individual runs one release after the other."
     )
     figure, axes = grid(1, 2, title, caption(table, more), width=4)
