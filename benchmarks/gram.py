@@ -91,8 +91,8 @@ def run(folder: Path) -> list[str]:
     return [
         f"exact release of {ROWS:,} × {COLUMNS}: {ours:.2f} s; float XᵀX: {theirs:.2f} s; "
         f"ratio of the medians {ours / theirs:.2f}, of the fastest "
-        f"{min(a for a, _ in pairs) / min(b for _, b in pairs):.2f} (asked: at most 1.5)",
-        f"DuckDB through Ibis: {engine:.2f} s; ours is {engine / ours:.1f} × faster (asked: 3)",
+        f"{min(a for a, _ in pairs) / min(b for _, b in pairs):.2f} (aim: at most 1.5)",
+        f"DuckDB through Ibis: {engine:.2f} s; ours is {engine / ours:.1f} × faster (aim: 3)",
         f"peak memory: {peak_mib(exact, small):.0f} MiB at {ROWS // 10:,} rows, "
-        f"{peak_mib(exact, path):.0f} MiB at {ROWS:,} (asked: below 1024, not growing)",
+        f"{peak_mib(exact, path):.0f} MiB at {ROWS:,} (aim: below 1024, not growing)",
     ]

@@ -45,8 +45,8 @@ def sweeps() -> Iterator[str]:
         )
     )
     yield (
-        f"gibbs-update, 512 groups × 2 chains: {1e6 * ours:.2f} µs per chain and sweep (asked: 4); "
-        f"plain NumPy {1e6 * plain / 400:.0f} µs: {plain / 400 / ours:.0f} × (asked: 30)"
+        f"gibbs-update, 512 groups × 2 chains: {1e6 * ours:.2f} µs per chain and sweep (aim: 4); "
+        f"plain NumPy {1e6 * plain / 400:.0f} µs: {plain / 400 / ours:.0f} × (aim: 30)"
     )
 
 
@@ -68,14 +68,14 @@ def effective() -> Iterator[str]:
         ours, theirs = rate(exact.run, problem, 1000), rate(gibbs_update.run, problem, 1000)
         yield (
             f"d={d} n={n:,} eps={epsilon:g}: exact {ours:,.0f} effective draws per CPU-second, "
-            f"gibbs-update {theirs:,.0f}: {ours / theirs:.0f} × (asked: 50)"
+            f"gibbs-update {theirs:,.0f}: {ours / theirs:.0f} × (aim: 50)"
         )
     problem, _ = simulate(1, 1000, 1.0, 1, 1)
     # Its compilation, some ten seconds, is counted: running it twice would take many minutes.
     ours, theirs = rate(exact.run, problem, 1000), rate(individual.run, problem, 300, cold=True)
     yield (
         f"n=1,000, one release: exact {ours:,.0f}, mcmc-individual {theirs:,.1f}: "
-        f"{ours / theirs:.0f} × (asked: 5)"
+        f"{ours / theirs:.0f} × (aim: 5)"
     )
 
 
@@ -95,7 +95,7 @@ def size() -> Iterator[str]:
     small, large = np.median(pairs, axis=0)
     yield (
         f"256 groups of 1,000 records: {small:.2f} s; of 100,000,000: {large:.2f} s; "
-        f"ratio {large / small:.2f} (asked: at most 1.2)"
+        f"ratio {large / small:.2f} (aim: at most 1.2)"
     )
 
 

@@ -20,8 +20,9 @@ Every figure of the papers and every claim about it, tested. This page is writte
 `noisewise reproduce --page docs/reproduction.md` (with `--quick`: fewer trials, same code, minutes
 on two cores); nothing in it is typed by hand but the claims and reasons in
 `experiments/*/expected.json`. Where there is a full run it is shown, and marked; all others are
-quick ones. E1 to E19 are the papers' errors that this project corrects; "as printed"
-is noise by the papers' sensitivity, "ours" by the proved one (docs/proofs/sensitivity.md).
+quick ones. E1 to E19 are the papers' errors that this project corrects ([errata](errata.md)); "as
+printed" is noise by the papers' sensitivity, "ours" by the
+[proved one](proofs/sensitivity.md).
 
 Privacy noise in these experiments comes from NumPy: they are simulations with known truth, not
 releases of anyone's data.
