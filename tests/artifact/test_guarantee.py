@@ -86,3 +86,10 @@ def test_exactly_enough_noise_is_enough_and_less_is_refused(cost: float) -> None
         Noise(mechanism, enough, 6, cost)  # type: ignore[arg-type]
         with pytest.raises(ReleaseError, match="too small for sensitivity"):
             Noise(mechanism, enough * 0.999999, 6, cost)  # type: ignore[arg-type]
+
+
+def test_an_empty_promise_is_called_one() -> None:
+    assert "no protection" in Guarantee(1e9, "replace-one").statement()
+    assert "no protection" not in Guarantee(8.0, "replace-one").statement()
+    assert "fail altogether" in Guarantee(1.0, "add-remove", 0.5, 0.1).statement()
+    assert "fail altogether" not in Guarantee(1.0, "add-remove", 1e-6, 0.1).statement()

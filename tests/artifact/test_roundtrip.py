@@ -94,7 +94,7 @@ def old(tmp_path: Path) -> Iterator[Path]:
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
+    assert {p.name for p in tmp_path.iterdir()} <= {path.name, f"{path.name}~"}
 
 
 def full_disk(*_: object) -> None:
@@ -130,11 +130,15 @@ def test_a_release_that_cannot_be_encoded_leaves_the_old_file(
         regression("gaussian").save(old)
 
 
-def test_saving_over_an_old_file_replaces_it(tmp_path: Path) -> None:
+def test_saving_over_another_release_keeps_it_beside(tmp_path: Path) -> None:
     path = regression().save(tmp_path / "release.json")
+    regression().save(path)
+    assert list(tmp_path.iterdir()) == [path]
     regression("gaussian").save(path)
     assert Release.load(path) == regression("gaussian")
-    assert list(tmp_path.iterdir()) == [path]
+    kept = tmp_path / "release.json~"
+    assert Release.load(kept) == regression()
+    assert {*tmp_path.iterdir()} == {path, kept}
 
 
 def test_saving_into_a_missing_folder_names_the_path(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,13 @@ def loads(content: str | bytes) -> Release:
 
 
 def save(release: Release, path: Path) -> Path:
-    """The file, whole or not at all."""
-    content = dumps(release)
+    """The file, whole or not at all; another one of that name is kept as ``path~``."""
+    content = dumps(release).encode()
     with whole(path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="\n")
+        temporary.write_bytes(content)
+        # An earlier release was paid for as well, and no one can make it again.
+        if path.is_file() and path.read_bytes() != content:
+            shutil.copyfile(path, f"{path}~")
     return path
 
 

@@ -15,6 +15,10 @@ Mechanism = Literal["laplace", "gaussian"]
 NEIGHBOURS = ("replace-one", "add-remove")
 MECHANISMS = ("laplace", "gaussian")
 
+MEANINGFUL_EPSILON = 20.0
+"""About what the United States' census of 2020 spent in all; few have defended more."""
+MEANINGFUL_DELTA = 1e-3
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -74,14 +78,29 @@ class Guarantee:
         if self.within is not None:
             change += f" of the same {self.within!r} (whose group sizes are public)"
         if self.rho is None:
-            return (
+            promise = (
                 f"{self.epsilon:g}-differential privacy: {change} changes the probability of any "
                 f"outcome by a factor of at most exp({self.epsilon:g})."
             )
-        return (
-            f"{self.rho:g}-zCDP, which implies ({self.epsilon:g}, {self.delta:g})-differential "
-            f"privacy, under {change}."
-        )
+        else:
+            promise = (
+                f"{self.rho:g}-zCDP, which implies ({self.epsilon:g}, {self.delta:g})-differential "
+                f"privacy, under {change}."
+            )
+        return " ".join([promise, *self._weak])
+
+    @property
+    def _weak(self) -> list[str]:
+        """Said with the promise: a number alone does not tell a reader that it is an empty one."""
+        said = []
+        if self.epsilon > MEANINGFUL_EPSILON:
+            said.append(f"An epsilon of {self.epsilon:g} is next to no protection.")
+        if self.delta > MEANINGFUL_DELTA:
+            said.append(
+                f"A delta of {self.delta:g} lets the promise fail altogether with that "
+                "probability; it should be far below one over the number of people."
+            )
+        return said
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ class Release:
     # -- the file --------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file; it appears whole or not at all."""
+        """Write the file; it appears whole or not at all. Another one there becomes ``path~``."""
         from noisewise.artifact import codec
 
         return codec.save(self, Path(path))

@@ -53,9 +53,6 @@ def _is_release(path: Path) -> bool:
 def finish(release: Release, out: Path, as_json: bool, ledger: str | None = None) -> None:
     """Save it, and say what was promised."""
     try:
-        if out.exists():
-            # An earlier release was paid for as well: keep it.
-            os.replace(out, f"{out}~")
         release.save(out)
     except ReleaseError:
         # The budget is spent: what it bought must not be lost to a full disk.
