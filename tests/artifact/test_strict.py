@@ -38,6 +38,7 @@ NOT_A_RELEASE = {
     "UTF-16 without a mark": (TEXT.encode("utf-16-le"), "not valid JSON (line 1, column 2)"),
     "a byte-order mark": (TEXT.encode("utf-8-sig"), "BOM"),
     "a byte-order mark in text": ("\ufeff" + TEXT, "BOM"),
+    "a posterior": (b"\x89HDF\r\n", "load_posterior opens"),
     "a surrogate in UTF-8": (b'{"a": "\xed\xa0\x80"}', "not UTF-8 text (byte 7)"),
     "deep lists": ("[" * DEEP + "]" * DEEP, "nested too deeply"),
     "deep objects": ('{"a":' * DEEP + "1" + "}" * DEEP, "nested too deeply"),

@@ -177,7 +177,7 @@ def test_half_a_file_is_never_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["p.nc"]
     monkeypatch.undo()
-    with pytest.raises(ArgumentError, match="cannot write"):
+    with pytest.raises(ArgumentError, match=r"cannot write .*: No such file or directory$"):
         rates().save(tmp_path / "no" / "p.nc")
 
 

@@ -23,6 +23,8 @@ VERSION = 1
 MAX_BYTES = 256 * 2**20
 """Far above a release of 70,000 groups (a few megabytes), far below what hurts a machine."""
 
+HDF5 = b"\x89HDF"
+
 
 def dumps(release: Release) -> str:
     """The content of the file."""
@@ -116,6 +118,8 @@ def _parse(content: str | bytes) -> Any:
         problem = "nested too deeply"
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 text (byte {error.start})"
+        if isinstance(content, bytes) and content.startswith(HDF5):
+            problem = "this file holds a posterior, which load_posterior opens, not a release"
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at").removesuffix(" starting")
         problem = f"not valid JSON (line {error.lineno}, column {error.colno}): {what}"

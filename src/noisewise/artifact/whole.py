@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ def whole(path: Path, refusal: Callable[[str], Exception]) -> Iterator[Path]:
     A reader never sees half a file, and what was there stays if writing fails. ``refusal`` makes
     the error for an operating system that says no.
     """
+    if not path.parent.is_dir():
+        # Before a library says it in words of its own.
+        raise refusal(os.strerror(errno.ENOENT))
     # An ordinary new file, not tempfile's private one: it is meant to be read by others.
     temporary = path.parent / f".noisewise-{secrets.token_hex(8)}.tmp"
     try:
