@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from noisewise.infer.linear import (
     gibbs_update,
     individual,
     naive,
+    narrow,
     several,
 )
 from noisewise.infer.linear.problem import problem
@@ -126,6 +128,10 @@ def infer(
         given = several.together([problem(r, prior, x, y) for r in releases])
     else:
         given = problem(release, prior, x, y)
+    if release.family == "linear-regression" and not {"response", "covariates"} <= {*(prior or ())}:
+        warning = narrow.caution(given)
+        if warning is not None:
+            warnings.warn(warning, UserWarning, stacklevel=2)
     with reporting(progress, f"sampling ({method})") as report:
         post = methods[method](given, seed, chains, draws, report)
     promised = tuple(r.statement() for r in releases)
