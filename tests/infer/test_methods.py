@@ -60,7 +60,7 @@ def posterior(method: str) -> Posterior:
 
 def kept(method: str) -> int:
     """Sampling records takes its time."""
-    return 250 if method == "mcmc-individual" else DRAWS
+    return 500 if method == "mcmc-individual" else DRAWS
 
 
 @pytest.mark.parametrize("method", EVERY)

@@ -186,9 +186,14 @@ def _priors(
 
 
 def default_response(units: Units) -> NormalInverseGamma:
-    """Weak in the box: slopes of either sign up to a few box widths, σ around a third of it."""
+    """Weak in the box: slopes of either sign up to tens of σ, σ a third of it or less.
+
+    Slopes are thought of in units of σ, and bounds that are three times too wide make a slope three
+    times as large and σ smaller: a precision of 0.1, which sufficed for tight bounds, then rules
+    the truth out (docs/evidence-journey.md).
+    """
     d = len(units.centre) - 1
-    box = NormalInverseGamma(np.zeros(d + 1), np.eye(d + 1) * 0.1, 2.0, 0.2)
+    box = NormalInverseGamma(np.zeros(d + 1), np.eye(d + 1) * 0.01, 1.0, 0.1)
     matrix, offset = units.to_box
     inverse = np.linalg.inv(matrix)
     return box.mapped(inverse, -inverse @ offset, 1 / float(units.half[-1]))
