@@ -46,6 +46,8 @@ def cells(settings: Mapping[str, Any]) -> Iterator[tuple[str, Batch]]:
                 if method == "mcmc-individual":
                     # One release after the other, at a cost that grows with n: fewer trials.
                     trials = settings["individual_trials"].get(f"{n}, {epsilon:g}", 0)
+                elif method in GIBBS and "gibbs" in settings:
+                    trials = settings["gibbs"].get("trials", trials)
                 if trials:
                     batch = Batch(trials, n, epsilon, settings["d"], settings["seed"], sensitivity)
                     yield method, batch
