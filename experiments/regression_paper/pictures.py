@@ -43,8 +43,10 @@ def caption(table: pd.DataFrame, more: str = "") -> str:
         f"{m} {ess.at[m, 'median']:.0f} ({ess.at[m, 'min']:.0f})" for m in NAMES if m in ess.index
     )
     trials = table.groupby("method")["trials"].max()
-    few = {m: t for m, t in trials.items() if t != trials.max()}
-    fewer = "".join(f" ({m}: at most {t})" for m, t in few.items())
+    few = trials[trials < trials.max()]
+    fewer = "".join(
+        f" ({', '.join(some.index)}: at most {most})" for most, some in few.groupby(few)
+    )
     return (
         f"{trials.max()} trials per cell{fewer}. {more} Noise by the sensitivity printed in the "
         f"paper, or by ours (E1). Effective draws, median and (in the worst cell): {told}."
