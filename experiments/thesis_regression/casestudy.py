@@ -127,7 +127,7 @@ def intervals(drawn: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarra
     found = {"point": line.mean(axis=(1, 2)), "ess": drawn["ess"]}
     ends = {f"{level}_{side}": 50 + sign * level / 2 for level in LEVELS for side, sign in SIDES}
     for name, values in (("line", line), ("new", new)):
-        # All quantiles of flat rows at once: a fifth of the time, which 73,000 tracts feel.
+        # All quantiles of flat rows at once: a quarter of the time, which 73,000 tracts feel.
         flat = values.reshape(len(values), -1)
         cuts = np.quantile(flat, np.array(list(ends.values())) / 100, axis=1)
         found |= {f"{name}{end}": cut for end, cut in zip(ends, cuts, strict=True)}

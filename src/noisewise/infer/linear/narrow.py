@@ -1,9 +1,10 @@
 """Columns that surely use a small part of their bounds: the default prior is made for others.
 
-The default prior takes a column's variance in the box to be about 0.1 and slopes to be a few σ.
-A column that fills a twentieth of its bounds has a variance of 0.001 and slopes of twenty times the
-size: where noise leaves anything open, the prior decides, and rules the truth out. Whether a column
-is so narrow can be read from the release itself, wherever its noise is small enough to tell.
+The default prior takes a column's variance in the box to be about 0.1 and slopes to be within tens
+of σ. A column that fills a twentieth of its bounds has a variance of 0.001 and slopes of twenty
+times the size: where noise leaves anything open, the prior decides, and rules the truth out.
+Whether a column is so narrow can be read from the release itself, wherever its noise is small
+enough to tell. An indicator that is hardly ever set (below one in two hundred) counts as one.
 """
 
 from __future__ import annotations
