@@ -19,7 +19,7 @@ import pandas as pd
 
 import noisewise as nw
 from experiments.exponential_families.simulate import MODELS, simulate
-from noisewise.infer.expfam import exact, gibbs, moments
+from noisewise.models.exponential_family import exact, gibbs, moments
 from tests.reference import expfam_reference as reference
 
 ROWS, RELEASES = 1000, 8

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from experiments.graphical_models import simulate
-from noisewise.infer.graphical import cgm, naive
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model import cgm, naive
+from noisewise.models.graphical_model.problem import Problem
 
 
 def run(folder: Path) -> Iterator[str]:

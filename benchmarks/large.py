@@ -11,8 +11,13 @@ import time
 
 import numpy as np
 
-from noisewise.infer.linear import exact
-from noisewise.infer.linear.problem import Problem, Units, default_covariates, default_response
+from noisewise.models.linear_regression import exact
+from noisewise.models.linear_regression.problem import (
+    Problem,
+    Units,
+    default_covariates,
+    default_response,
+)
 
 GRID = [(n, e) for n in (100, 10_000, 1_000_000) for e in (0.1, 1.0, 10.0)]
 CHUNK = 100_000

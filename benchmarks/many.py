@@ -13,8 +13,8 @@ import time
 import jax
 import numpy as np
 
-from noisewise.infer.linear import exact, slabs
-from noisewise.infer.linear.problem import Problem, Units
+from noisewise.models.linear_regression import exact, slabs
+from noisewise.models.linear_regression.problem import Problem, Units
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 RESPONSE = NormalInverseGamma([0, 0], np.diag([0.5 / 19] * 2), 20, 0.5)

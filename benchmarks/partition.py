@@ -75,10 +75,10 @@ def seconds(work: object, *given: object) -> float:
 
 def fit_seconds() -> float:
     """All partitions of 10⁵ rows, fitted in one call."""
-    from noisewise.release.partition.assignment import assign
-    from noisewise.release.partition.fit import fit
-    from noisewise.release.partition.moments import Accumulator
-    from noisewise.release.partition.prior import Zellner
+    from noisewise.models.partition.assignment import assign
+    from noisewise.models.partition.fit import fit
+    from noisewise.models.partition.moments import Accumulator
+    from noisewise.models.partition.prior import Zellner
 
     rng = np.random.default_rng(6)
     columns = [rng.standard_normal(100_000) for _ in range(3)]

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.regression_paper.simulate import simulate
-from noisewise.infer.linear import exact, gibbs, gibbs_update, individual
-from noisewise.infer.linear.problem import Problem
-from noisewise.infer.posterior import Posterior
+from noisewise.inference.posterior import Posterior
+from noisewise.models.linear_regression import exact, gibbs, gibbs_update, individual
+from noisewise.models.linear_regression.problem import Problem
 from tests.reference import regression_reference as reference
 
 CELLS = [(1, 10, 1.0), (1, 100, 1.0), (1, 1000, 0.1), (1, 10_000, 1.0), (5, 1000, 1.0)]

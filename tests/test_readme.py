@@ -63,7 +63,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = built(ROOT / "docs", site)
     assert done.returncode == 0, done.stderr
     reference = (site / "api.html").read_text()
-    assert 'id="noisewise.infer.api.infer"' in reference
+    assert 'id="noisewise.inference.api.infer"' in reference
     assert "public bounds per column" in reference  # an argument's own words
     proofs = (site / "proofs" / "sensitivity.html").read_text()
     assert proofs.count("<math") > 100

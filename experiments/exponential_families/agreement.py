@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from noisewise import priors
-from noisewise.infer.expfam import families, gibbs
-from noisewise.infer.expfam.observed import Interval
-from noisewise.infer.expfam.problem import Problem
-from tests.infer.agreement import summary
+from noisewise.models.exponential_family import families, gibbs
+from noisewise.models.exponential_family.observed import Interval
+from noisewise.models.exponential_family.problem import Problem
+from tests.inference.agreement import summary
 from tests.reference import expfam_reference as reference
 
 CHAINS = 4

@@ -22,10 +22,11 @@ from experiments.exponential_families.baselines import (
     untruncated,
 )
 from experiments.exponential_families.simulate import Trials, simulate
-from noisewise.infer.expfam import METHODS, Family, gibbs, moments
-from noisewise.infer.expfam.gibbs_sweep import Law
-from noisewise.infer.expfam.moments import Joint
-from noisewise.infer.expfam.observed import Interval
+from noisewise.models.exponential_family import gibbs, moments
+from noisewise.models.exponential_family.analyst import METHODS, Family
+from noisewise.models.exponential_family.gibbs_sweep import Law
+from noisewise.models.exponential_family.moments import Joint
+from noisewise.models.exponential_family.observed import Interval
 
 CHAINS, DRAWS = 4, 500
 

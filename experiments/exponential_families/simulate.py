@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise import priors
-from noisewise.infer.expfam import Family, families
-from noisewise.infer.expfam.family import Conjugate, draw
-from noisewise.infer.expfam.observed import Interval
-from noisewise.infer.expfam.problem import Problem
+from noisewise.models.exponential_family import families
+from noisewise.models.exponential_family.family import Conjugate, Family, draw
+from noisewise.models.exponential_family.observed import Interval
+from noisewise.models.exponential_family.problem import Problem
 from noisewise.simulate.noise import discrete_laplace
 
 

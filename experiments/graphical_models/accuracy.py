@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.graphical_models import baselines, simulate
-from noisewise.infer.graphical import cgm, naive
-from noisewise.infer.graphical.model import GraphicalModel
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model import cgm, naive
+from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.problem import Problem
 
 GRAPHS = ("chain", "third-order", "erdos-renyi")
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

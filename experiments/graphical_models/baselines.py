@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.infer.graphical import naive
-from noisewise.infer.graphical.likelihood import maximise
-from noisewise.infer.graphical.model import GraphicalModel, fitted
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model import naive
+from noisewise.models.graphical_model.likelihood import maximise
+from noisewise.models.graphical_model.model import GraphicalModel, fitted
+from noisewise.models.graphical_model.problem import Problem
 
 LAMBDAS = (1e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 

@@ -25,10 +25,10 @@ from numpyro.infer.hmc import hmc
 
 from experiments.graphical_models import baselines
 from experiments.graphical_models.accuracy import Cell, options, releases
-from noisewise.infer.graphical import bayes
-from noisewise.infer.graphical.model import GraphicalModel
-from noisewise.infer.graphical.oracle import Oracle
-from noisewise.infer.graphical.posterior import GraphicalPosterior
+from noisewise.models.graphical_model import bayes
+from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.oracle import Oracle
+from noisewise.models.graphical_model.posterior import GraphicalPosterior
 
 STAGES = ("prepare", "sample", "judge")
 CHAINS, DRAWS = 2, 250

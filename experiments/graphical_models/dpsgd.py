@@ -27,9 +27,9 @@ from scipy import sparse
 
 from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, options
-from noisewise.infer.graphical.model import GraphicalModel
-from noisewise.infer.graphical.oracle import Oracle, compiled
-from noisewise.infer.graphical.structure import Structure
+from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.oracle import Oracle, compiled
+from noisewise.models.graphical_model.structure import Structure
 
 CLIP = 2.0
 STEPS = 200

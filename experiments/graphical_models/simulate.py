@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.exponential_families.simulate import discrete_laplace
-from noisewise.infer.graphical.model import GraphicalModel
-from noisewise.infer.graphical.oracle import choose
-from noisewise.infer.graphical.problem import Problem
-from noisewise.infer.graphical.structure import Structure, structure
+from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.oracle import choose
+from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.structure import Structure, structure
 
 NODES = STATES = 10
 EDGE_PROBABILITY = 0.3

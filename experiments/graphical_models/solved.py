@@ -23,11 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.graphical_models.accuracy import options, releases
-from noisewise.infer.graphical import cgm, laststep, nlbp
-from noisewise.infer.graphical.estep import Noise, Step
-from noisewise.infer.graphical.likelihood import maximise
-from noisewise.infer.graphical.oracle import compiled
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model import cgm, laststep, nlbp
+from noisewise.models.graphical_model.estep import Noise, Step
+from noisewise.models.graphical_model.likelihood import maximise
+from noisewise.models.graphical_model.oracle import compiled
+from noisewise.models.graphical_model.problem import Problem
 
 CALLS = (50, 150)
 LEAST = 1e-12

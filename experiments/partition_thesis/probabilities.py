@@ -20,12 +20,12 @@ from experiments.exponential_families.simulate import discrete_laplace
 from experiments.partition_thesis.blocks import in_blocks
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact.answer import Answer
-from noisewise.release.mechanisms import calibrate
-from noisewise.release.partition.fit import fit
-from noisewise.release.partition.lattice import probability_codes
-from noisewise.release.partition.moments import Accumulator, Moments
-from noisewise.release.partition.prior import Zellner
-from noisewise.release.sensitivity import sensitivity
+from noisewise.models.partition.fit import fit
+from noisewise.models.partition.lattice import probability_codes
+from noisewise.models.partition.moments import Accumulator, Moments
+from noisewise.models.partition.prior import Zellner
+from noisewise.privacy.mechanisms import calibrate
+from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import statistic, table, whole
 
 STEPS = np.arange(-7, 8) / 2

@@ -19,11 +19,11 @@ from experiments.partition_thesis.probabilities import evenly
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact import SearchError
 from noisewise.artifact.answer import Answer
-from noisewise.release.mechanisms import calibrate
-from noisewise.release.partition.fit import Marginals, fit
-from noisewise.release.partition.prior import Zellner
-from noisewise.release.partition.quantile import _Search, draw
-from noisewise.release.sensitivity import sensitivity
+from noisewise.models.partition.fit import Marginals, fit
+from noisewise.models.partition.prior import Zellner
+from noisewise.models.partition.quantile import _Search, draw
+from noisewise.privacy.mechanisms import calibrate
+from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import quantile_blank, table, whole
 
 SEARCHES = ("as printed", "thesis' formula", "corrected")

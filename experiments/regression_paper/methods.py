@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.regression_paper.simulate import EXACT, Sensitivity, as_printed, simulate, tight
-from noisewise.infer import METHODS
-from noisewise.infer.linear.assemble import judge
-from noisewise.infer.linear.slabs import subset
+from noisewise.inference import METHODS
+from noisewise.models.linear_regression.assemble import judge
+from noisewise.models.linear_regression.slabs import subset
 
 NAMES = (
     "non-private",

@@ -15,7 +15,7 @@ from math import comb
 import numpy as np
 from scipy import stats
 
-from noisewise.infer.linear.problem import Problem, Units, default_covariates
+from noisewise.models.linear_regression.problem import Problem, Units, default_covariates
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 Covariates = Callable[[np.random.Generator, int, int, int], np.ndarray]

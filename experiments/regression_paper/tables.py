@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.regression_paper.simulate import EXACT, Sensitivity, tight
-from noisewise.infer.linear.problem import Problem, Units
+from noisewise.models.linear_regression.problem import Problem, Units
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 PRINTED = Sensitivity(6.0, 5.0)

@@ -21,8 +21,8 @@ from experiments.exponential_families.calibration import infer
 from experiments.exponential_families.simulate import Trials, simulate
 from experiments.reproduce.store import TrialStore
 from noisewise.diagnostics import coverage, ks, mmd2, ranks
-from noisewise.infer.expfam import gibbs, moments
-from noisewise.infer.expfam.family import Conjugate, draw
+from noisewise.models.exponential_family import gibbs, moments
+from noisewise.models.exponential_family.family import Conjugate, draw
 
 SHOWN = ("binomial", "multinomial", "exponential")
 HALF_CUT = "exponential, half cut off"

@@ -19,8 +19,8 @@ import pandas as pd
 from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import GRAPHS
 from experiments.reproduce.store import TrialStore
-from noisewise.infer.graphical.model import GraphicalModel
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.problem import Problem
 
 SAMPLED = 1_000_000
 """Records drawn at a time: ten million would not fit."""

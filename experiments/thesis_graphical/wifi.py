@@ -20,10 +20,10 @@ from experiments.exponential_families.simulate import discrete_laplace
 from experiments.graphical_models import dpsgd
 from noisewise import datasets
 from noisewise.datasets.wifi import STEPS, UNSEEN, place_names
-from noisewise.infer.graphical.model import GraphicalModel
-from noisewise.infer.graphical.oracle import choose
-from noisewise.infer.graphical.problem import Problem
-from noisewise.infer.graphical.structure import Structure, structure
+from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.oracle import choose
+from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.structure import Structure, structure
 
 HELD_OUT = 0.25
 

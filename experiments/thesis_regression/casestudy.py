@@ -29,7 +29,7 @@ from experiments.thesis_regression.tracts import (
     generated,
     loaded,
 )
-from noisewise.infer import METHODS
+from noisewise.inference import METHODS
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 RESPONSE = NormalInverseGamma([0.1, 0.5], np.diag([0.001, 0.001]), 1000, 0.5)

@@ -1,8 +1,8 @@
-"""noisewise: differentially private releases, and inference that is honest about their noise.
+"""Release differentially private statistics, and infer from them with their noise in mind.
 
-The owner's half is ``noisewise.release``, the analyst's ``noisewise.infer``; the file between them
-is ``noisewise.Release``.
-Names are loaded on first use, so that either half works where the other's libraries are absent.
+The owner's half is ``noisewise.release``, the analyst's begins with ``noisewise.infer``; the file
+between them is ``noisewise.Release``. Names are loaded on first use, so that either half works
+where the other's libraries are absent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from noisewise import (
         datasets,
         diagnostics,
-        infer,
+        models,
         plots,
         priors,
         release,
@@ -35,65 +35,102 @@ if TYPE_CHECKING:
         SearchError,
         SourceError,
     )
-    from noisewise.infer import load_posterior
+    from noisewise.inference import (
+        Conjugate,
+        Family,
+        GraphicalModel,
+        GraphicalPosterior,
+        Posterior,
+        Prediction,
+        infer,
+        load_posterior,
+        register_family,
+    )
+    from noisewise.simulate import check, plan
 
-
-_ROOMS = (
-    "release",
-    "infer",
-    "priors",
-    "plots",
+_PACKAGES = (
     "datasets",
     "diagnostics",
-    "sklearn",
+    "models",
+    "plots",
+    "priors",
+    "release",
     "report",
     "simulate",
+    "sklearn",
 )
-_ARTIFACT = (
-    "ArgumentError",
-    "Bounds",
-    "BudgetError",
-    "DataError",
-    "NoisewiseError",
-    "Release",
-    "ReleaseError",
-    "SearchError",
-    "SourceError",
-)
-_ANALYSTS = ("load_posterior",)
+_HOMES = {
+    **dict.fromkeys(
+        (
+            "ArgumentError",
+            "Bounds",
+            "BudgetError",
+            "DataError",
+            "NoisewiseError",
+            "Release",
+            "ReleaseError",
+            "SearchError",
+            "SourceError",
+        ),
+        "noisewise.artifact",
+    ),
+    **dict.fromkeys(
+        (
+            "Conjugate",
+            "Family",
+            "GraphicalModel",
+            "GraphicalPosterior",
+            "Posterior",
+            "Prediction",
+            "infer",
+            "load_posterior",
+            "register_family",
+        ),
+        "noisewise.inference",
+    ),
+    **dict.fromkeys(("check", "plan"), "noisewise.simulate"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return importlib.import_module(f"noisewise.{name}")
-    if name in _ARTIFACT:
-        return getattr(importlib.import_module("noisewise.artifact"), name)
-    if name in _ANALYSTS:
-        return getattr(importlib.import_module("noisewise.infer"), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'noisewise' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_ROOMS, *_ARTIFACT, *_ANALYSTS, "__version__"])
+    return sorted(__all__)
 
 
 __all__ = [
     "ArgumentError",
     "Bounds",
     "BudgetError",
+    "Conjugate",
     "DataError",
+    "Family",
+    "GraphicalModel",
+    "GraphicalPosterior",
     "NoisewiseError",
+    "Posterior",
+    "Prediction",
     "Release",
     "ReleaseError",
     "SearchError",
     "SourceError",
     "__version__",
+    "check",
     "datasets",
     "diagnostics",
     "infer",
     "load_posterior",
+    "models",
+    "plan",
     "plots",
     "priors",
+    "register_family",
     "release",
     "report",
     "simulate",

@@ -14,7 +14,7 @@ import typer.main
 
 import noisewise as nw
 from noisewise.cli.main import app
-from noisewise.release.ledger import open_ledger
+from noisewise.privacy.ledger import open_ledger
 
 Run = Callable[..., Any]
 

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
-from noisewise.infer import Posterior
-from noisewise.infer.expfam.families import Categorical
-from tests.infer.regressions import release, table
+from noisewise.inference import Posterior
+from noisewise.models.exponential_family.families import Categorical
+from tests.inference.regressions import release, table
 
 Run = Callable[..., Any]
 BOUNDS = {"age": (0.0, 100.0), "bmi": (10.0, 60.0), "cost": (0.0, 1000.0)}
@@ -78,7 +78,7 @@ def test_a_warning_if_not_converged(
     noisewise: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4,000 draws cannot be 5,000 effective ones."""
-    monkeypatch.setattr("noisewise.infer.posterior.ESS", 5000)
+    monkeypatch.setattr("noisewise.inference.posterior.ESS", 5000)
     words = ("--method", "naive", "-o", tmp_path / "p.nc")
     seen = noisewise("infer", published(tmp_path), *words)
     assert seen.code == 0

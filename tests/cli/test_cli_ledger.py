@@ -25,7 +25,7 @@ from noisewise.artifact import (
     Tables,
 )
 from noisewise.cli.ledger import app
-from noisewise.release.ledger import cost_of, open_ledger
+from noisewise.privacy.ledger import cost_of, open_ledger
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pyarrow.feather
 import pyarrow.parquet
 from hypothesis import strategies as st
 
-from noisewise.release.lattice import Coded
-from noisewise.release.plan import CellCounts, Person, SumPlan
+from noisewise.privacy.lattice import Coded
+from noisewise.privacy.plan import CellCounts, Person, SumPlan
 
 LOCAL = (
     "arrow",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noisewise.artifact import Gram, Monomials
-from noisewise.release.lattice import Coded, Outside, boxed, scaled
-from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
+from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
+from noisewise.privacy.plan import CellCounts, Histogram, ProductSums, SumPlan
 from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
 
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from noisewise.artifact import ArgumentError, Bounds, DataError, SourceError
-from noisewise.release.lattice import Coded, boxed
-from noisewise.release.plan import CellCounts, ProductSums, SumPlan
-from noisewise.release.sources import ibis as room
-from noisewise.release.sources.ibis import IbisSource, connect
+from noisewise.privacy.lattice import Coded, boxed
+from noisewise.privacy.plan import CellCounts, ProductSums, SumPlan
+from noisewise.privacy.sources import ibis as room
+from noisewise.privacy.sources.ibis import IbisSource, connect
 from tests.engines.engines import ENGINES, on_duckdb
 from tests.engines.plans import PLANS, gram
 from tests.engines.table import nasty

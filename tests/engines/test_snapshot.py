@@ -13,11 +13,11 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from noisewise.artifact import ArgumentError, SourceError
-from noisewise.release.lattice import Coded
-from noisewise.release.plan import CellCounts, Person, SumPlan, Sums
-from noisewise.release.sources import ibis as room
-from noisewise.release.sources.ibis import IbisSource, connect
-from noisewise.release.sources.snapshot import _in_transaction
+from noisewise.privacy.lattice import Coded
+from noisewise.privacy.plan import CellCounts, Person, SumPlan, Sums
+from noisewise.privacy.sources import ibis as room
+from noisewise.privacy.sources.ibis import IbisSource, connect
+from noisewise.privacy.sources.snapshot import _in_transaction
 
 PLAN = SumPlan(
     (CellCounts((Coded("a", (0, 1)), Coded("b", (0, 1))), ((0, 1), (1,), (0,))),),

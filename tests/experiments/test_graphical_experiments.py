@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import entr
 
 from experiments.graphical_models import simulate, solved
-from noisewise.infer.graphical import laststep, nlbp
-from noisewise.infer.graphical.estep import Noise
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model import laststep, nlbp
+from noisewise.models.graphical_model.estep import Noise
+from noisewise.models.graphical_model.problem import Problem
 
 NODES, STATES = 4, 3
 

@@ -13,7 +13,7 @@ from experiments.regression_paper.simulate import EXACT, as_printed, records, si
 from experiments.regression_paper.tables import WAYS, release, sums
 from experiments.thesis_regression import casestudy, oi
 from experiments.thesis_regression.tracts import AT, Tracts, filtered, generated, loaded
-from noisewise.infer.linear import naive
+from noisewise.models.linear_regression import naive
 
 
 def test_sensitivities_of_one_covariate() -> None:

@@ -21,9 +21,9 @@ from experiments.reproduce import catalogue
 from experiments.reproduce.store import TrialStore
 from experiments.reproduce.verdicts import judge
 from experiments.thesis_families.cells import COMPARED, METHODS
-from noisewise.infer.expfam import families, moments
-from noisewise.infer.expfam.observed import Interval
-from noisewise.infer.graphical.structure import structure
+from noisewise.models.exponential_family import families, moments
+from noisewise.models.exponential_family.observed import Interval
+from noisewise.models.graphical_model.structure import structure
 
 SMALL: dict[str, dict[str, Any]] = {
     "partition-probabilities": {"data_sets": 3, "n": 2000, "partition_size": 20},

@@ -10,15 +10,15 @@ import pytest
 
 import noisewise as nw
 from noisewise import priors
-from noisewise.infer.expfam import families, naive
-from noisewise.infer.expfam.observed import Interval
-from noisewise.infer.expfam.problem import Problem
+from noisewise.models.exponential_family import families, naive
+from noisewise.models.exponential_family.observed import Interval
+from noisewise.models.exponential_family.problem import Problem
 
 pytestmark = pytest.mark.xdist_group("expfam")
 
 
 @pytest.fixture(scope="module")
-def post() -> nw.infer.Posterior:
+def post() -> nw.Posterior:
     given = Problem(
         families.Bernoulli(), Interval(0.0, 1.0, "keep"), "owns", np.array([[30.0], [60.0]]),
         np.array([100.0, 100.0]), 5.0, "laplace", priors.Beta(1, 1), ("a", "b"),
@@ -26,7 +26,7 @@ def post() -> nw.infer.Posterior:
     return naive.run(given, 0, 4, 1000)
 
 
-def test_a_trace_shows_every_chain(post: nw.infer.Posterior) -> None:
+def test_a_trace_shows_every_chain(post: nw.Posterior) -> None:
     figure = nw.plots.trace(post, group="a", truth={"p": 0.3}, draws=100)
     (axis,) = figure.axes
     assert len(axis.lines) == 5
@@ -36,7 +36,7 @@ def test_a_trace_shows_every_chain(post: nw.infer.Posterior) -> None:
     assert kept.getvalue().startswith(b"\x89PNG")
 
 
-def test_the_posterior_stands_against_its_prior(post: nw.infer.Posterior) -> None:
+def test_the_posterior_stands_against_its_prior(post: nw.Posterior) -> None:
     figure = nw.plots.posterior_against_prior(post, group="b", truth={"p": 0.6})
     (axis,) = figure.axes
     prior, posterior = (p.get_data() for p in axis.patches)
@@ -46,7 +46,7 @@ def test_the_posterior_stands_against_its_prior(post: nw.infer.Posterior) -> Non
     assert (posterior.values * np.diff(edges)).sum() == pytest.approx(1)
 
 
-def test_what_cannot_be_drawn(post: nw.infer.Posterior) -> None:
+def test_what_cannot_be_drawn(post: nw.Posterior) -> None:
     with pytest.raises(nw.ArgumentError, match="one of a, b"):
         nw.plots.trace(post)
     with pytest.raises(nw.ArgumentError, match="'q' is unknown"):

@@ -12,12 +12,12 @@ import numpy as np
 
 from noisewise.artifact import ProbabilitySums, QuantileSum
 from noisewise.artifact.answer import Answer
-from noisewise.release.mechanisms import calibrate
-from noisewise.release.partition.assignment import assign
-from noisewise.release.partition.fit import Marginals, fit
-from noisewise.release.partition.moments import Accumulator, Moments
-from noisewise.release.partition.prior import Prior, Zellner
-from noisewise.release.sensitivity import sensitivity
+from noisewise.models.partition.assignment import assign
+from noisewise.models.partition.fit import Marginals, fit
+from noisewise.models.partition.moments import Accumulator, Moments
+from noisewise.models.partition.prior import Prior, Zellner
+from noisewise.privacy.mechanisms import calibrate
+from noisewise.privacy.sensitivity import sensitivity
 
 COLUMNS = ("x", "y")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.release.lattice import Coded, Feature, Outside
-from noisewise.release.plan import CellCounts, Part, Person, ProductSums, SumPlan, Sums
+from noisewise.privacy.lattice import Coded, Feature, Outside
+from noisewise.privacy.plan import CellCounts, Part, Person, ProductSums, SumPlan, Sums
 
 Record = dict[str, Any]
 

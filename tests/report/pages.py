@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.infer import Posterior
-from noisewise.infer.expfam.families import Categorical, Poisson
-from tests.infer.regressions import release
+from noisewise.inference import Posterior
+from noisewise.models.exponential_family.families import Categorical, Poisson
+from tests.inference.regressions import release
 
 
 def regression(x: tuple[str, ...] = ("dose",), groups: int = 0, **words: Any) -> Posterior:

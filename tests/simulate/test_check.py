@@ -19,7 +19,7 @@ import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.main import app
 from noisewise.simulate import Check, MethodCheck, check, load_check, templates
-from tests.infer.regressions import table
+from tests.inference.regressions import table
 from tests.report.pages import regression
 
 

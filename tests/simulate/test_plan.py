@@ -16,7 +16,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer import Posterior
+from noisewise.inference import Posterior
 from noisewise.simulate import Plan, plan
 
 RELEASES = 50

@@ -9,8 +9,9 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer.graphical.problem import Problem
-from noisewise.simulate import check, graphical, plan, templates
+from noisewise.models.graphical_model import simulate as graphical
+from noisewise.models.graphical_model.problem import Problem
+from noisewise.simulate import check, plan, templates
 
 LEVELS = {"a": ["u", "v"], "b": ["p", "q", "r"], "c": ["x", "y"]}
 NAMES = ("p[a=u]", "p[b=p]", "p[b=q]", "p[c=x]")

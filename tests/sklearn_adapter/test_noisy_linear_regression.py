@@ -14,8 +14,8 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError
-from noisewise.infer import Posterior
-from tests.infer.regressions import release, table
+from noisewise.inference import Posterior
+from tests.inference.regressions import release, table
 
 pytest.importorskip("sklearn")
 from sklearn.base import clone
@@ -98,7 +98,7 @@ def test_refusals(given: nw.Release) -> None:
 
 
 def test_a_warning_if_not_converged(given: nw.Release, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noisewise.infer.posterior.ESS", 5000)
+    monkeypatch.setattr("noisewise.inference.posterior.ESS", 5000)
     with pytest.warns(ConvergenceWarning, match="not converged"):
         NoisyLinearRegression(method="naive").fit(given)
 

@@ -18,8 +18,8 @@ from experiments.reproduce.canvas import grid, legend_beside
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from noisewise import datasets, diagnostics
-from noisewise.infer import METHODS
-from noisewise.infer.linear.problem import default_covariates
+from noisewise.inference import METHODS
+from noisewise.models.linear_regression.problem import default_covariates
 from noisewise.priors import NormalInverseGamma
 
 PRIOR = NormalInverseGamma([1, 0], np.diag([0.25, 0.25]), 20, 0.5)

@@ -16,8 +16,8 @@ from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_families.cells import WORDS
-from noisewise.infer.expfam import exact, gibbs, moments
-from noisewise.infer.expfam.gibbs_sweep import Chain
+from noisewise.models.exponential_family import exact, gibbs, moments
+from noisewise.models.exponential_family.gibbs_sweep import Chain
 
 SHOWN = ("bernoulli", "exponential")
 ENDS = (0.01, 0.99)

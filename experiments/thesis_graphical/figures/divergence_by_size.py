@@ -16,8 +16,8 @@ from experiments.reproduce.looks import named, panels, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
 from experiments.thesis_graphical.setups import Setup
-from noisewise.infer.graphical import cgm, naive
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model import cgm, naive
+from noisewise.models.graphical_model.problem import Problem
 
 WORDS = {
     "chain": "first-order chain",

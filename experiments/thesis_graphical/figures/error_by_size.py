@@ -14,8 +14,8 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.infer.graphical import naive
-from noisewise.infer.graphical.structure import Structure
+from noisewise.models.graphical_model import naive
+from noisewise.models.graphical_model.structure import Structure
 
 COLOURS = ("#a33b3b", "#d1793b", "#1f6f8b", "#5b8c5a")
 LAMBDA = 1e-7

@@ -15,9 +15,9 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical.wifi import People, people
-from noisewise.infer.graphical import cgm, naive
-from noisewise.infer.graphical.model import GraphicalModel, fitted
-from noisewise.infer.graphical.problem import Problem
+from noisewise.models.graphical_model import cgm, naive
+from noisewise.models.graphical_model.model import GraphicalModel, fitted
+from noisewise.models.graphical_model.problem import Problem
 
 HINDSIGHT = "naive, best λ in hindsight"
 RUN_ON = "cgm, EM run on"

@@ -13,7 +13,7 @@ from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.infer.graphical import cgm, naive
+from noisewise.models.graphical_model import cgm, naive
 
 GONE = 1e-6
 """A probability that has vanished."""

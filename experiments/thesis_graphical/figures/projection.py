@@ -13,7 +13,7 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.infer.graphical import naive
+from noisewise.models.graphical_model import naive
 
 LOOKS = {"projected": ("#8a5a83", "^-"), "as released": ("#a33b3b", "x--")}
 

@@ -13,7 +13,7 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.infer.graphical import cgm, naive
+from noisewise.models.graphical_model import cgm, naive
 
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:

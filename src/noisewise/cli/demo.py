@@ -14,7 +14,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.inspect import plain_console, show
 
 if TYPE_CHECKING:
-    from noisewise.infer import Posterior
+    from noisewise.inference import Posterior
 
 X, Y = "wine_per_capita", "cirrhosis_death_rate"
 EPSILON = 1.0
@@ -61,7 +61,7 @@ def _owner(out: Path, console: Console) -> Release:
     """The sensitive table becomes one public file."""
     from noisewise import datasets, release
     from noisewise.datasets.cirrhosis import BOUNDS
-    from noisewise.release.ledger import open_ledger
+    from noisewise.privacy.ledger import open_ledger
 
     console.print("THE OWNER", style="bold")
     console.print(
@@ -88,7 +88,7 @@ def _owner(out: Path, console: Console) -> Release:
 
 def _analyst(release: Release, out: Path, console: Console) -> dict[str, Posterior]:
     """The public file becomes a posterior: with the noise in mind, and without."""
-    from noisewise.infer import infer
+    from noisewise.inference import infer
 
     console.print("\nTHE ANALYST, who has that file and nothing else", style="bold")
     console.print(
@@ -120,7 +120,7 @@ def _danger(console: Console) -> None:
 
     from noisewise import datasets, release
     from noisewise.datasets.cirrhosis import BOUNDS
-    from noisewise.infer import infer
+    from noisewise.inference import infer
 
     table = datasets.cirrhosis()
     x, y = (np.asarray(table[c], dtype=float) for c in (X, Y))

@@ -14,7 +14,7 @@ from noisewise.cli.inspect import plain_console
 from noisewise.cli.output import writable
 
 if TYPE_CHECKING:
-    from noisewise.infer import Posterior
+    from noisewise.inference import Posterior
 
 MOST_ROWS = 40
 
@@ -61,7 +61,7 @@ def infer(
         )
     # Before any sampling: what cannot be written would be lost.
     writable(out, _is_posterior, "posterior")
-    from noisewise.infer import infer as run
+    from noisewise.inference import infer as run
 
     post = run(
         given, method, x=x or None, y=y, seed=seed, chains=chains, draws=draws,
@@ -77,7 +77,7 @@ def infer(
 
 
 def _is_posterior(path: Path) -> bool:
-    from noisewise.infer import load_posterior
+    from noisewise.inference import load_posterior
 
     try:
         load_posterior(path)

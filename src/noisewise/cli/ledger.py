@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Receipt, Release, ReleaseError
-from noisewise.release.ledger import (
+from noisewise.privacy.ledger import (
     Account,
     Cost,
     Entry,
@@ -20,8 +20,8 @@ from noisewise.release.ledger import (
     cost_of,
     open_ledger,
 )
-from noisewise.release.ledger.accounts import decimal
-from noisewise.release.ledger.rules import asked_budget
+from noisewise.privacy.ledger.accounts import decimal
+from noisewise.privacy.ledger.rules import asked_budget
 
 app = typer.Typer(
     name="ledger", help="Privacy budgets: what may be spent, and what was.", no_args_is_help=True

@@ -75,7 +75,7 @@ def _booked(release: Release, ledger: str | None) -> str:
 
 
 def _left(ledger: str, dataset: str) -> str:
-    from noisewise.release.ledger import open_ledger
+    from noisewise.privacy.ledger import open_ledger
 
     try:
         with open_ledger(ledger) as book:

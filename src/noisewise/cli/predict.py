@@ -16,7 +16,7 @@ from noisewise.cli.inspect import plain_console
 if TYPE_CHECKING:
     import pandas as pd
 
-    from noisewise.infer import Posterior
+    from noisewise.inference import Posterior
 
 MOST_ROWS = 40
 
@@ -48,7 +48,7 @@ def predict(
     `lower` and `upper` hold a new record, `mean_lower` and `mean_upper` the regression line (or the
     mean of an exponential family). Of an exponential family there is nothing to give with --at.
     """
-    from noisewise.infer import load_posterior
+    from noisewise.inference import load_posterior
 
     if not 0 < level < 1:
         raise ArgumentError(f"--level: must be between 0 and 1, not {level!r}")

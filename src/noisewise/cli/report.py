@@ -52,12 +52,12 @@ def _result(path: Path) -> Any:
     except OSError as error:
         raise ArgumentError(f"posterior: {str(path)!r} cannot be read: {error.strerror}") from None
     if first != b"{":
-        from noisewise.infer import load_posterior
+        from noisewise.inference import load_posterior
 
         return load_posterior(path)
     try:
         return Release.load(path)
     except NoisewiseError:
-        from noisewise.infer import GraphicalModel
+        from noisewise.inference import GraphicalModel
 
         return GraphicalModel.load(path)

@@ -22,15 +22,15 @@ def render(result: Any, check: Any = None) -> str:
     from noisewise.artifact import ArgumentError, Release
 
     if isinstance(result, Release):
-        from noisewise.report.answer import page
+        from noisewise.models.partition.report import page
 
         return page(result)
     if hasattr(result, "clique_marginals"):
-        from noisewise.report.graphical import page as page_of_model
+        from noisewise.models.graphical_model.report import page as page_of_model
 
         return page_of_model(result)
     if hasattr(result, "marginal_draws"):
-        from noisewise.report.graphical import page_of_draws
+        from noisewise.models.graphical_model.report import page_of_draws
 
         return page_of_draws(result)
     if hasattr(result, "recommended"):

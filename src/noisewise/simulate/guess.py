@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.infer.expfam.assemble import prior_draws
-from noisewise.infer.expfam.problem import Problem as Column
-from noisewise.infer.linear.problem import Problem as Regression
-from noisewise.simulate.linear import Guess
+from noisewise.models.exponential_family.assemble import prior_draws
+from noisewise.models.exponential_family.problem import Problem as Column
+from noisewise.models.linear_regression.problem import Problem as Regression
+from noisewise.models.linear_regression.simulate import Guess
 
 FILLED = 3.0
 EXPLAINED = 0.5

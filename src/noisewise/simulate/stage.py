@@ -9,12 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from noisewise.diagnostics import Coverage, coverage
-from noisewise.infer.expfam.assemble import prior_draws as column_prior
-from noisewise.infer.expfam.observed import Interval
-from noisewise.infer.expfam.problem import Problem as Column
-from noisewise.infer.linear.assemble import prior_draws as regression_prior
-from noisewise.infer.linear.problem import Problem as Regression
-from noisewise.simulate import expfam, guess, linear
+from noisewise.models.exponential_family import simulate as expfam
+from noisewise.models.exponential_family.assemble import prior_draws as column_prior
+from noisewise.models.exponential_family.observed import Interval
+from noisewise.models.exponential_family.problem import Problem as Column
+from noisewise.models.linear_regression import simulate as linear
+from noisewise.models.linear_regression.assemble import prior_draws as regression_prior
+from noisewise.models.linear_regression.problem import Problem as Regression
+from noisewise.simulate import guess
 from noisewise.simulate.trials import Trials, run
 
 PRIOR_DRAWS = 20_000
@@ -143,7 +145,7 @@ def stage(problem: Any, n: int, given: Mapping[str, float], trials: int, seed: i
         whole = replace(problem, interval=Interval(0.0, 0.0, "keep"))
         free, _ = expfam.sums_at(rng, whole, many, n)
         return ColumnStage(problem, n, theta, sums, free, told, {problem.column: share})
-    from noisewise.simulate.graphical import stage as of_tables
+    from noisewise.models.graphical_model.simulate import stage as of_tables
 
     return of_tables(problem, given, trials, seed)
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer import METHODS
-from noisewise.infer.expfam import best
-from noisewise.infer.expfam import problem as of_family
-from noisewise.infer.expfam.problem import Problem as Column
-from noisewise.infer.linear.problem import Problem as Regression
-from noisewise.infer.linear.problem import problem as of_regression
-from noisewise.simulate import expfam, linear
+from noisewise.inference import METHODS
+from noisewise.models.exponential_family import simulate as expfam
+from noisewise.models.exponential_family.analyst import best
+from noisewise.models.exponential_family.analyst import problem as of_family
+from noisewise.models.exponential_family.problem import Problem as Column
+from noisewise.models.linear_regression import simulate as linear
+from noisewise.models.linear_regression.problem import Problem as Regression
+from noisewise.models.linear_regression.problem import problem as of_regression
 from noisewise.simulate.trials import Trials
 
 PARTITION = "a partition release is its own answer; there is no method to choose"
@@ -47,7 +48,7 @@ def _size(sizes: np.ndarray, n: int | None) -> float:
 
 
 def _tables(release: Release, prior: Any, n: int | None) -> Any:
-    from noisewise.infer.graphical.problem import problems
+    from noisewise.models.graphical_model.problem import problems
 
     if prior is not None:
         raise ArgumentError("prior: does not go with a graphical model")
@@ -61,7 +62,7 @@ def from_prior(rng: np.random.Generator, problem: Any, trials: int) -> Trials:
         return linear.from_prior(rng, problem, trials)
     if isinstance(problem, Column):
         return expfam.from_prior(rng, problem, trials)
-    from noisewise.simulate import graphical
+    from noisewise.models.graphical_model import simulate as graphical
 
     return graphical.from_prior(rng, problem, trials)
 

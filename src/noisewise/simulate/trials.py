@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.infer import METHODS, Posterior
+from noisewise.inference import METHODS, Posterior
 
 Report = Callable[[int, int], None]
 
@@ -49,8 +49,8 @@ def run(trials: Trials, method: str, seed: int, progress: Report | None = None) 
 
 def graphical_outcome(trials: Trials, seed: int, progress: Report | None) -> Outcome:
     """By ``bayes``, the one method of graphical models that gives intervals."""
-    from noisewise.infer.graphical import bayes
-    from noisewise.simulate.graphical import shares
+    from noisewise.models.graphical_model import bayes
+    from noisewise.models.graphical_model.simulate import shares
 
     drawn, stuck = [], 0
     for number, problem in enumerate(trials.problem):

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.infer import Posterior, infer
+from noisewise.inference import Posterior, infer
 
 
 class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # no stubs

@@ -1,1 +1,0 @@
-"""Linear regression from a noisy Gram matrix: one file per method."""

@@ -1,0 +1,1 @@
+"""The statistical models, one folder each."""

@@ -1,0 +1,1 @@
+"""Exponential families of one column, from noisy sums of it."""

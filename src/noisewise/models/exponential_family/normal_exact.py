@@ -1,0 +1,291 @@
+"""Exact posterior of a normal's mean and variance: the likelihood of ``normal_likelihood.py``.
+
+Coordinates: x₁ = log σ² and x₂ = (mean - m₀)√κ/σ, in which the prior is a product of two laws with
+light tails; then whitened by the posterior's own covariance. A rough likelihood (either sum normal,
+with its noise; not their correlation) is known everywhere, its kinks included. What it lacks,
+log exact - log rough, is smooth: it is computed on a grid of a few hundred points, interpolated by
+cubic splines, and checked at draws from the result; where the check fails, on a finer grid. Draws
+are independent, from cells of a fine grid.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import RectBivariateSpline
+from scipy.ndimage import distance_transform_edt
+from scipy.special import log_ndtr
+
+from noisewise.artifact import ArgumentError
+from noisewise.inference._blas import one_blas_thread
+from noisewise.inference.posterior import Posterior
+from noisewise.models.exponential_family.assemble import posterior
+from noisewise.models.exponential_family.normal_likelihood import (
+    Given,
+    Interval,
+    log_likelihood,
+    moments,
+    records,
+)
+from noisewise.models.exponential_family.problem import Problem
+
+Report = Callable[[int, int], None]
+
+COARSE, FINE = 64, 128
+GRIDS = (21, 41, 81)
+"""Points in either direction where the exact likelihood is computed: the next if not enough."""
+CHECKS = 32
+ENOUGH = 0.02
+"""Error of the log-likelihood, at draws from the posterior, that calls for a finer grid."""
+WORST = 0.1
+"""Error that calls for a warning, on the finest grid."""
+DEPTH = 16.0
+"""Logarithms below the peak that are looked at."""
+
+
+class Prior(NamedTuple):
+    """Normal-inverse-gamma in the box."""
+
+    mean: float
+    kappa: float
+    shape: float
+    rate: float
+
+    def parameters(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of points (…, 2)."""
+        variance = np.exp(x[..., 0])
+        return self.mean + x[..., 1] * np.sqrt(variance / self.kappa), variance
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Of points (…, 2), up to a constant."""
+        lv, y = x[..., 0], x[..., 1]
+        return np.asarray(-self.shape * lv - self.rate * np.exp(-lv) - y**2 / 2)
+
+
+class Frame(NamedTuple):
+    """A rectangle in whitened coordinates, x = centre + axes @ w, with places along either side.
+
+    Places are close together where the posterior is.
+    """
+
+    centre: np.ndarray
+    axes: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    def lines(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """That many places along either side."""
+        even = np.linspace(0, 1, number)
+        a, b = (np.interp(even, np.linspace(0, 1, len(v)), v) for v in (self.first, self.second))
+        return a, b
+
+    def points(self, number: int) -> np.ndarray:
+        """A grid (number, number, 2) of x."""
+        return self.of(mesh(self.lines(number)))
+
+    def of(self, w: np.ndarray) -> np.ndarray:
+        """x of w (…, 2)."""
+        return np.asarray(self.centre + w @ self.axes.T)
+
+
+def mesh(lines: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """All pairs (…, …, 2)."""
+    return np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
+
+
+def run(
+    problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
+) -> Posterior:
+    """Independent draws for every group."""
+    if problem.counted is not None:
+        raise ArgumentError(
+            "method: exact for a normal column needs a public number of records "
+            "(neighbours='replace-one'); use method='gibbs'"
+        )
+    prior = _prior(problem)
+    ends = problem.family.to_standard(np.array([problem.interval.lower, problem.interval.upper]))
+    cut = Interval(float(ends[0]), float(ends[1]), problem.interval.outside == "clamp")
+    groups = len(problem.z)
+    drawn = np.empty((groups, chains * draws, 2))
+    errors = np.empty(groups)
+    with one_blas_thread():
+        for group in range(groups):
+            n = float(problem.n[group])
+            z = problem.z[group]
+            if problem.mechanism == "laplace":
+                z = np.clip(z, *(n * np.array(e) for e in zip(*cut.ends, strict=True)))
+            given = Given(z, n, problem.scale, problem.mechanism, cut, 16.0)
+            rng = np.random.default_rng([seed, group])
+            drawn[group], errors[group] = sample(rng, given, prior, chains * draws)
+            if progress is not None:
+                progress(group + 1, groups)
+    if errors.max() > WORST:
+        warnings.warn(
+            f"exact: the interpolated log-likelihood is off by {errors.max():.2f} in group "
+            f"{errors.argmax()}; compare with method='gibbs', or give a stronger prior",
+            UserWarning,
+            stacklevel=5,
+        )
+    theta = problem.family.from_standard(drawn.reshape(groups, chains, draws, 2))
+    return posterior(problem, theta, "exact", {"log_likelihood_error": float(errors.max())})
+
+
+def _prior(problem: Problem) -> Prior:
+    sums, counts = (np.asarray(a, float) for a in problem.conjugate)
+    m = sums[0] / counts[0]
+    return Prior(m, counts[0], counts[1] / 2, (sums[1] - counts[0] * m * m) / 2)
+
+
+def rough(given: Given, mean: np.ndarray, variance: np.ndarray, inflated: float) -> np.ndarray:
+    """Log-likelihood with either sum normal by itself, and its noise."""
+    centre, spread = moments(records(mean.ravel(), variance.ravel(), given.interval))
+    b = given.scale
+    total = np.zeros(mean.size)
+    for j in range(2):
+        v = inflated * given.n * spread[:, j] + 1e-12 * b**2
+        r = given.z[j] - given.n * centre[:, j]
+        if given.mechanism == "gaussian":
+            total += -(r**2) / (2 * (v + b**2)) - 0.5 * np.log(v + b**2)
+            continue
+        sd = np.sqrt(v)
+        one = -r / b + log_ndtr((r - v / b) / sd)
+        two = r / b + log_ndtr((-r - v / b) / sd)
+        total += v / (2 * b**2) + np.logaddexp(one, two)
+    return total.reshape(mean.shape)
+
+
+def locate(given: Given, prior: Prior) -> Frame:
+    """Narrow everything the prior allows down to where the rough posterior is, and whiten it."""
+    typical = np.log(prior.rate / prior.shape)
+    frame = Frame(
+        np.array([typical, 0.0]), np.eye(2), np.linspace(-40, 80, 2), np.linspace(-12, 12, 2)
+    )
+    for _ in range(16):
+        total = _rough_posterior(given, prior, frame)
+        smaller = _narrowed(frame, total)
+        kept = [np.ptp(b) / np.ptp(a) for a, b in zip(frame[2:], smaller[2:], strict=True)]
+        frame = smaller
+        if min(kept) > 0.7:
+            break
+    frame = _whitened(frame, _rough_posterior(given, prior, frame))
+    frame = _narrowed(frame, _rough_posterior(given, prior, frame))
+    return _concentrated(frame, _rough_posterior(given, prior, frame))
+
+
+def _rough_posterior(given: Given, prior: Prior, frame: Frame) -> np.ndarray:
+    """Its logarithm on a coarse grid, generously spread."""
+    x = frame.points(COARSE)
+    total = prior.log_density(x) + rough(given, *prior.parameters(x), 2.0)
+    return np.where(np.isfinite(total), total, -np.inf)
+
+
+def _narrowed(frame: Frame, total: np.ndarray) -> Frame:
+    """The rectangle about what is not far below the peak, nor below what a cell may hide."""
+    i, j = np.unravel_index(total.argmax(), total.shape)
+    around = total[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
+    hidden = total[i, j] - around[np.isfinite(around)].min()
+    near = total > total[i, j] - DEPTH - 2 * hidden
+    cut = []
+    for axis, line in enumerate(frame.lines(len(total))):
+        at = np.flatnonzero(near.any(axis=1 - axis))
+        cut.append(line[[max(at[0] - 1, 0), min(at[-1] + 1, len(line) - 1)]])
+    return frame._replace(first=cut[0], second=cut[1])
+
+
+def _whitened(frame: Frame, total: np.ndarray) -> Frame:
+    """Axes along which the rough posterior is uncorrelated, and a rectangle that holds the old."""
+    flat = frame.points(len(total)).reshape(-1, 2)
+    weight = np.exp(total - total.max()).ravel()
+    weight = weight / weight.sum()
+    centre = weight @ flat
+    covariance = (flat - centre).T @ (weight[:, None] * (flat - centre))
+    axes = np.linalg.cholesky(covariance + np.diag(1e-12 + 1e-9 * np.diag(covariance)))
+    near = flat[total.ravel() > total.max() - DEPTH]
+    w = np.linalg.solve(axes, (near - centre).T)
+    ends = [(v.min() - 0.1 * np.ptp(v) - 0.5, v.max() + 0.1 * np.ptp(v) + 0.5) for v in w]
+    return Frame(centre, axes, np.array(ends[0]), np.array(ends[1]))
+
+
+def _concentrated(frame: Frame, total: np.ndarray) -> Frame:
+    """Half of the places even, half by the root of the density: modes may be narrow and apart."""
+    root = np.exp((total - total.max()) / 2)
+    places = []
+    for axis, line in enumerate(frame.lines(len(total))):
+        side = root.max(axis=1 - axis)
+        dense = np.concatenate([[0.0], np.cumsum(np.diff(line) * (side[1:] + side[:-1]))])
+        share = dense / dense[-1] + np.linspace(0, 1, len(line))
+        places.append(np.interp(np.linspace(0, 2, 4 * COARSE), share, line))
+    return frame._replace(first=places[0], second=places[1])
+
+
+class Correction(NamedTuple):
+    """log exact - log rough, interpolated."""
+
+    frame: Frame
+    spline: RectBivariateSpline
+
+    def at(self, w: np.ndarray) -> np.ndarray:
+        """At points w (…, 2)."""
+        return np.asarray(self.spline.ev(w[..., 0], w[..., 1]))
+
+
+def corrected(given: Given, prior: Prior, frame: Frame, number: int) -> Correction:
+    """The exact likelihood at those points of a grid that hold some of the posterior."""
+    x = frame.points(number)
+    mean, variance = prior.parameters(x)
+    guess = rough(given, mean, variance, 1.0)
+    total = prior.log_density(x) + guess
+    near = total > total.max() - DEPTH
+    ratio = np.full(total.shape, np.nan)
+    ratio[near] = log_likelihood(given, mean[near], variance[near]) - guess[near]
+    absent = ~np.isfinite(ratio)
+    nearest = distance_transform_edt(absent, return_distances=False, return_indices=True)
+    return Correction(frame, RectBivariateSpline(*frame.lines(number), ratio[tuple(nearest)]))
+
+
+def sample(
+    rng: np.random.Generator, given: Given, prior: Prior, size: int
+) -> tuple[np.ndarray, float]:
+    """Draws (draw, 2) of mean and variance, and the error of the log-likelihood at some of them."""
+    frame = locate(given, prior)
+    given = given._replace(depth=_depth(given, prior, frame))
+    for number in GRIDS:
+        correction = corrected(given, prior, frame, number)
+        w = _draw(rng, given, prior, correction, size)
+        error = _error(given, prior, correction, w[:CHECKS])
+        if error < ENOUGH:
+            break
+    mean, variance = prior.parameters(frame.of(w))
+    return np.stack([mean, variance], axis=1), error
+
+
+def _depth(given: Given, prior: Prior, frame: Frame) -> float:
+    """Quiet noise makes every likelihood small: probabilities that matter are then smaller."""
+    mean, variance = prior.parameters(frame.centre[None])
+    _, spread = moments(records(mean, variance, given.interval))
+    sd = np.sqrt(given.n * spread[0, :2])
+    return 16.0 + float(np.log(np.maximum(sd / given.scale, 1.0)).sum())
+
+
+def _draw(
+    rng: np.random.Generator, given: Given, prior: Prior, correction: Correction, size: int
+) -> np.ndarray:
+    """Cells of a fine grid by their mass, and a place in the cell."""
+    edges = correction.frame.lines(FINE + 1)
+    first, second = ((v[1:] + v[:-1]) / 2 for v in edges)
+    w, width = mesh((first, second)), mesh((np.diff(edges[0]), np.diff(edges[1])))
+    x = correction.frame.of(w)
+    total = prior.log_density(x) + rough(given, *prior.parameters(x), 1.0) + correction.at(w)
+    cumulative = np.cumsum(np.exp(total - total.max()) * width.prod(axis=-1))
+    cell = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    jitter = (rng.random((size, 2)) - 0.5) * width.reshape(-1, 2)[cell]
+    return np.asarray(w.reshape(-1, 2)[cell] + jitter)
+
+
+def _error(given: Given, prior: Prior, correction: Correction, w: np.ndarray) -> float:
+    mean, variance = prior.parameters(correction.frame.of(w))
+    exact = log_likelihood(given, mean, variance) - rough(given, mean, variance, 1.0)
+    return float(np.abs(exact - correction.at(w)).max())

@@ -1,0 +1,328 @@
+"""Exponential families: bounded statistics as they are, unbounded ones over a public interval."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from noisewise.artifact import (
+    ArgumentError,
+    Bounds,
+    Clamped,
+    Mechanism,
+    Neighbours,
+    PowerSums,
+    Release,
+    Statistic,
+    Tables,
+)
+from noisewise.privacy import arguments
+from noisewise.privacy.arguments import PrivateBounds
+from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.plan import Progress
+from noisewise.privacy.publish import Order, publish
+from noisewise.privacy.values import mapping, positive, shown
+
+Outside = Literal["drop", "clamp"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a family's sufficient statistic looks like.
+
+    ``whole``: whole numbers, summed as such; ``degree`` 2 adds the sum of squares; ``centred``: a
+    location family, whose origin may sit anywhere, so the middle of the interval wastes least;
+    ``lowest``: no record can be below it, so an interval must reach beyond it.
+    """
+
+    whole: bool = False
+    degree: int = 1
+    centred: bool = False
+    parameters: tuple[str, ...] = ()
+    lowest: float = -math.inf
+
+
+SHAPES = {
+    "bernoulli": Shape(whole=True),
+    "binomial": Shape(whole=True, parameters=("trials",)),
+    "poisson": Shape(whole=True, lowest=0),
+    "geometric": Shape(whole=True, lowest=0),
+    "exponential": Shape(lowest=0),
+    "gamma": Shape(parameters=("shape",), lowest=0),
+    "normal": Shape(degree=2, centred=True),
+}
+SYNONYMS = {"multinomial": "categorical"}
+
+
+def known_families() -> tuple[str, ...]:
+    """Every family that can be released, the registered ones included."""
+    return (*SHAPES, "categorical")
+
+
+def register_family(
+    name: str,
+    *,
+    whole: bool = False,
+    squares: bool = False,
+    centred: bool = False,
+    parameters: Iterable[str] = (),
+    lowest: float = -math.inf,
+) -> None:
+    """Make a family of one's own known to ``exponential_family``.
+
+    What is released of it is the sum of the column over a public interval, and with ``squares``
+    the sum of its squares; sensitivities, noise and the file are those of the built-in families.
+    A statistic that is no power of x, such as log x, is a column of its own: make it first.
+
+    Args:
+        name: the word in the release file, under which the analyst registers the same family.
+        whole: records are whole numbers.
+        squares: sum squares too.
+        centred: the origin may move to the middle of the interval (location families only).
+        parameters: known parameters, given as ``known={...}`` at each release.
+        lowest: the least possible record.
+    """
+    word = arguments.name(name, "name")
+    if word in known_families() or word in SYNONYMS:
+        raise ArgumentError(f"name: there is a family {word!r} already; choose another name")
+    SHAPES[word] = Shape(whole, 2 if squares else 1, centred, tuple(parameters), float(lowest))
+
+
+BITS = 15
+FEWEST_STEPS = 16
+MAX_WHOLE = 2**30
+"""Whole numbers below this size fit 2**32 records into 64-bit sums."""
+
+
+def exponential_family(
+    source: Any,
+    *,
+    column: str,
+    family: str,
+    epsilon: float,
+    bounds: tuple[float, float] | Bounds | PrivateBounds | None = None,
+    outside: Outside = "drop",
+    levels: Iterable[Any] | None = None,
+    trials: int | None = None,
+    shape: float | None = None,
+    known: Mapping[str, float] | None = None,
+    mechanism: Mechanism = "laplace",
+    delta: float | None = None,
+    neighbours: Neighbours = "replace-one",
+    groups: Mapping[str, Iterable[Any]] | None = None,
+    sizes: str | None = None,
+    fill: Any = None,
+    count_clamped: bool = False,
+    split: Mapping[str, float] | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Release the noisy sufficient statistic of a one-column exponential family.
+
+    Args:
+        source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
+        column: the column that follows the family.
+        family: ``bernoulli``, ``binomial``, ``categorical``, ``poisson``, ``geometric``,
+            ``exponential``, ``gamma`` or ``normal``, or one made known by ``register_family``.
+            ``geometric`` counts trials up to the first success: 1, 2, 3, …
+        epsilon: the whole budget.
+        bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
+        outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
+            as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot
+            have, such as negative waiting times, are treated like any other: begin the interval
+            at 0 and they are left out, or clamped to 0. Dropping is the
+            thesis' way, but one sum may then fit two parameters; clamping tells more.
+        levels: the public categories of ``categorical``.
+        trials: trials per record of ``binomial``.
+        shape: the known shape of ``gamma``.
+        known: the known parameters of a registered family.
+        mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
+        delta: for Gaussian noise.
+        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret and noisy).
+        groups: ``{"region": [public list]}`` for one statistic per group.
+        sizes: ``"public"`` where group sizes are public knowledge.
+        fill: public value for missing entries; required for NULLs under replace-one.
+        count_clamped: also release a noisy count of records outside the interval.
+        split: relative shares of the budget: ``power-sums``, ``clamped``, ``bounds``.
+        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
+        dataset: the ledger's account, where it has several.
+        progress: called with rows done and rows in all.
+    """
+    name = arguments.name(column, "column")
+    family = SYNONYMS.get(family, family) if isinstance(family, str) else family
+    if not isinstance(family, str) or family not in known_families():
+        listed = ", ".join(known_families())
+        raise ArgumentError(f"family: must be one of {listed}, not {shown(family)}")
+    if not isinstance(outside, str) or outside not in ("drop", "clamp"):
+        raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
+    keyed = arguments.groups(groups)
+    agreed = terms(
+        epsilon=epsilon,
+        mechanism=mechanism,
+        delta=delta,
+        neighbours=neighbours,
+        sizes=sizes,
+        group=None if keyed is None else keyed.column,
+    )
+    shared: dict[str, Any] = {
+        "family": "exponential-family",
+        "terms": agreed,
+        "groups": keyed,
+        "split": split,
+        "ledger": ledger,
+        "dataset": dataset,
+        "progress": progress,
+    }
+    model = _model(family, {"trials": trials, "shape": shape, **mapping_of(known)})
+    if family == "categorical":
+        return publish(source, _categorical(name, levels, bounds, fill, model, shared))
+    if levels is not None:
+        raise ArgumentError(f"levels: go with family='categorical', not {family!r}")
+    limits = _interval(name, family, bounds, model)
+    shape_ = SHAPES[family]
+    # Where the interval is the family's whole support, nothing can be truncated by it.
+    kept: Outside = "clamp" if family in ("bernoulli", "binomial") else outside
+
+    def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
+        sums = _power_sums(name, settled[name], shape_, kept, agreed)
+        return (sums, Clamped((name,))) if count_clamped else (sums,)
+
+    order = Order(
+        model=model,
+        kinds=("power-sums", "clamped") if count_clamped else ("power-sums",),
+        specify=specify,
+        bounds={name: limits},
+        fill=arguments.numeric_fill(None if fill is None else {name: fill}, {name: limits}),
+        **shared,
+    )
+    return publish(source, order)
+
+
+def mapping_of(known: object) -> dict[str, Any]:
+    """Known parameters by name; the built-in ones have arguments of their own."""
+    given = mapping(known, "known", "{parameter: value}")
+    return {arguments.name(k, "known"): v for k, v in given.items()}
+
+
+def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
+    """The distribution and its known parameters, each where it belongs."""
+    wanted = SHAPES[family].parameters if family in SHAPES else ()
+    for parameter in wanted:
+        if given.get(parameter) is None:
+            raise ArgumentError(f"{parameter}: family={family!r} needs it")
+    model: dict[str, Any] = {"distribution": family}
+    for parameter, value in given.items():
+        if (value is not None) != (parameter in wanted):
+            verb = "needs" if parameter in wanted else "does not take"
+            raise ArgumentError(f"{parameter}: family={family!r} {verb} it")
+        if value is not None:
+            model[parameter] = positive(value, parameter)
+    if "trials" in model:
+        if not model["trials"].is_integer() or model["trials"] >= MAX_WHOLE:
+            raise ArgumentError(
+                f"trials: must be a whole number below 2**30, not {shown(given['trials'])}"
+            )
+        model["trials"] = int(model["trials"])
+    return model
+
+
+def _interval(
+    column: str, family: str, given: Any, model: Mapping[str, Any]
+) -> Bounds | PrivateBounds:
+    """The public interval; bounded families bring their own."""
+    if family in ("bernoulli", "binomial"):
+        if given is not None:
+            raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
+        return Bounds(0, model.get("trials", 1))
+    limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
+    widest, lowest = arguments.widest(limits), SHAPES[family].lowest
+    if widest.upper <= lowest:
+        raise ArgumentError(
+            f"bounds: no record of family={family!r} is below {lowest:g}; the interval "
+            f"{shown((widest.lower, widest.upper))} would hold none"
+        )
+    if SHAPES[family].whole:
+        return _on_whole_numbers(limits, family)
+    return limits if SHAPES[family].centred else _on_fine_lattice(limits, family)
+
+
+def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
+    """An interval far from zero must still span lattice steps, which zero's distance widens."""
+    widest = arguments.widest(limits)
+    step = _power_of_two(max(abs(widest.lower), abs(widest.upper))) * 2.0**-BITS
+    steps = (widest.upper - widest.lower) / step
+    if steps < FEWEST_STEPS:
+        raise ArgumentError(
+            f"bounds: family={family!r} is anchored at zero; so far from it, the interval "
+            f"{shown((widest.lower, widest.upper))} is too narrow to be resolved"
+        )
+    if isinstance(limits, PrivateBounds):
+        fewer = min(limits.candidates, 2 * int(steps / 4) + 1)
+        return dataclasses.replace(limits, candidates=fewer)
+    return limits
+
+
+def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
+    """An interval that holds two whole numbers, chosen or not: else its sum would be constant."""
+    widest = arguments.widest(limits)
+    steps = math.floor(widest.upper) - math.ceil(widest.lower)
+    fewest = 2 if isinstance(limits, PrivateBounds) else 1
+    if steps < fewest or max(-widest.lower, widest.upper) >= MAX_WHOLE:
+        raise ArgumentError(
+            f"bounds: family={family!r} counts in whole numbers; the bounds must hold a few of "
+            f"them, and lie within ±2**30, not {shown((widest.lower, widest.upper))}"
+        )
+    if isinstance(limits, PrivateBounds):
+        # Candidates a whole step apart or more never round to one and the same number.
+        fewer = min(limits.candidates, 2 * (steps // 2) + 1)
+        return dataclasses.replace(limits, candidates=fewer)
+    return limits
+
+
+def _power_sums(
+    column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: Terms
+) -> PowerSums:
+    """Origin, scale and lattice. A power-of-two scale keeps round numbers on lattice points."""
+    origin = limits.centre if shape.centred else 0.0
+    reach = max(abs(limits.lower - origin), abs(limits.upper - origin))
+    return PowerSums(
+        column=column,
+        lower=limits.lower,
+        upper=limits.upper,
+        outside=outside,
+        degree=shape.degree,
+        count=agreed.count,
+        origin=origin,
+        scale=1.0 if shape.whole else _power_of_two(reach),
+        bits=0 if shape.whole else BITS,
+    )
+
+
+def _power_of_two(reach: float) -> float:
+    """The least power of two that is not below ``reach``, without a rounded logarithm."""
+    mantissa, exponent = math.frexp(reach)
+    return math.ldexp(1.0, exponent - (mantissa == 0.5))
+
+
+def _categorical(
+    column: str, levels: Any, bounds: Any, fill: Any, model: Any, shared: Mapping[str, Any]
+) -> Order:
+    if levels is None:
+        raise ArgumentError("levels: family='categorical' needs the public list of categories")
+    if bounds is not None:
+        raise ArgumentError("bounds: family='categorical' has levels, not bounds")
+    listed = {column: arguments.levels(levels, "levels")}
+    tables = Tables(((column,),), listed)
+    return Order(
+        model=model,
+        kinds=(tables.kind,),
+        specify=lambda _: (tables,),
+        coded=(column,),
+        fill=arguments.level_fill(None if fill is None else {column: fill}, listed),
+        **shared,
+    )

@@ -1,0 +1,1 @@
+"""Discrete graphical models from noisy contingency tables."""

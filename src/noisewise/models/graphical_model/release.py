@@ -1,0 +1,172 @@
+"""Discrete graphical models: contingency tables over cliques of categorical columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from noisewise.artifact import (
+    ArgumentError,
+    Level,
+    Mechanism,
+    Neighbours,
+    PersonTables,
+    Release,
+    ReleaseError,
+    Tables,
+)
+from noisewise.privacy import arguments
+from noisewise.privacy.budget import terms
+from noisewise.privacy.plan import Person, Progress
+from noisewise.privacy.publish import Order, publish
+from noisewise.privacy.values import mapping, scalar, shown
+
+
+def graphical_model(
+    source: Any,
+    *,
+    cliques: Iterable[Iterable[str]],
+    levels: Mapping[str, Iterable[Any]],
+    epsilon: float,
+    mechanism: Mechanism = "laplace",
+    delta: float | None = None,
+    neighbours: Neighbours = "replace-one",
+    groups: Mapping[str, Iterable[Any]] | None = None,
+    sizes: str | None = None,
+    fill: Mapping[str, Any] | None = None,
+    other: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Release noisy contingency tables over cliques, for a discrete graphical model.
+
+    Args:
+        source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
+        cliques: tuples of columns, one table each.
+        levels: the public list of categories of every column.
+        epsilon: the whole budget.
+        mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
+        delta: for Gaussian noise.
+        neighbours: ``"replace-one"`` (sensitivity 2 per table) or ``"add-remove"`` (1 per table).
+        groups: ``{"region": [public list]}`` for one set of tables per group.
+        sizes: ``"public"`` where group sizes are public knowledge.
+        fill: public levels for missing categories; required under replace-one.
+        other: ``{column: level}``: the level of the public list that counts what is not on it.
+        unit: the column that says whose record it is, such as ``"user"``, where people have several
+            records: each person then weighs one in every table, 1/K per record, and the guarantee
+            is for people. It holds text or whole numbers, in any source. Left out, a record is a
+            person.
+        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
+        dataset: the ledger's account, where it has several.
+        progress: called with rows done and rows in all.
+    """
+    tables = _tables(cliques, levels)
+    keyed = arguments.groups(groups)
+    person = None
+    if unit is not None:
+        tables = _by_person(tables, unit, keyed is not None)
+        person = Person(tables.unit, 2**tables.bits)
+    order = Order(
+        family="graphical-model",
+        model={},
+        kinds=(tables.kind,),
+        specify=lambda _: (tables,),
+        terms=terms(
+            epsilon=epsilon,
+            mechanism=mechanism,
+            delta=delta,
+            neighbours=neighbours,
+            sizes=sizes,
+            group=None if keyed is None else keyed.column,
+        ),
+        coded=tables.columns,
+        groups=keyed,
+        fill=arguments.level_fill(fill, tables.levels),
+        other=_other(other, tables),
+        person=person,
+        ledger=ledger,
+        dataset=dataset,
+        progress=progress,
+    )
+    return publish(source, order)
+
+
+def _tables(cliques: object, levels: object) -> Tables:
+    if isinstance(cliques, str | bytes) or not isinstance(cliques, Iterable):
+        raise ArgumentError(f"cliques: must be a list of tuples of columns, not {shown(cliques)}")
+    given = tuple(arguments.names(c, f"cliques[{i}]") for i, c in enumerate(cliques))
+    lists = mapping(levels, "levels", "{column: [public list]}")
+    listed = {c: arguments.levels(v, f"levels[{shown(c)}]") for c, v in lists.items()}
+    used = {c for clique in given for c in clique}
+    for column in (c for clique in given for c in clique):
+        if column not in listed:
+            raise ArgumentError(f"levels: none for column {column!r}; levels are public knowledge")
+    for column in listed:
+        if column not in used:
+            raise ArgumentError(f"levels: {shown(column)} is in no clique")
+    if not given:
+        raise ArgumentError("cliques: must be one or more sets of columns")
+    _distinct(given)
+    _connected(given)
+    try:
+        return Tables(given, listed)
+    except ReleaseError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def _distinct(cliques: tuple[tuple[str, ...], ...]) -> None:
+    """A table released twice costs its share of the budget twice and says one thing."""
+    seen: dict[frozenset[str], int] = {}
+    for i, clique in enumerate(cliques):
+        first = seen.setdefault(frozenset(clique), i)
+        if first != i:
+            raise ArgumentError(
+                f"cliques: cliques[{i}] has the same columns as cliques[{first}], "
+                f"{', '.join(clique)}; every table takes its share of epsilon, so name it once"
+            )
+
+
+def _connected(cliques: tuple[tuple[str, ...], ...]) -> None:
+    """Parts that share no column are independent models."""
+    reached, grew = set(cliques[0]), True
+    while grew:
+        more = {c for clique in cliques if reached & set(clique) for c in clique}
+        grew = not more <= reached
+        reached |= more
+    for i, clique in enumerate(cliques):
+        if not reached & set(clique):
+            raise ArgumentError(
+                f"cliques: cliques[{i}], {', '.join(clique)}, is not connected with "
+                f"cliques[0] by any chain of shared columns: the model would say that they are "
+                "independent. Add a clique that joins them, or make a release for each part (with "
+                "epsilon shared in proportion to the number of tables the noise is the same)"
+            )
+
+
+def _by_person(tables: Tables, unit: object, grouped: bool) -> PersonTables:
+    if grouped:
+        raise ArgumentError("unit: goes without groups; a person may have records in several")
+    try:
+        return PersonTables(tables.cliques, tables.levels, arguments.name(unit, "unit"))
+    except ReleaseError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def _other(given: object, tables: Tables) -> dict[str, Level]:
+    """Public levels for what is not on the list: each must itself stand there."""
+    found: dict[str, Level] = {}
+    for column, value in mapping(given, "other", "{column: public level}").items():
+        if column not in tables.levels:
+            listed = ", ".join(tables.columns)
+            raise ArgumentError(f"other: {shown(column)} is not among {listed}")
+        plain = scalar(value)
+        if not isinstance(plain, str | int) or plain not in tables.levels[column]:
+            raise ArgumentError(
+                f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
+                "that counts the others must be public like the rest"
+            )
+        found[column] = plain
+    return found

@@ -1,0 +1,163 @@
+"""Simulated contingency tables with a release's own settings: n, cliques, levels and noise.
+
+What is judged is the share of every level of every column but its last (the first dozen of them).
+``from_prior`` draws potentials as ``bayes`` believes them: log τ normal about log(π/√6), θ/τ the
+logarithm of an exponential variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+from noisewise.models.graphical_model import exact, sampling
+from noisewise.models.graphical_model.bayes import HYPER
+from noisewise.models.graphical_model.cgm import SPREAD
+from noisewise.models.graphical_model.oracle import compiled
+from noisewise.models.graphical_model.problem import Problem, estimated_sizes
+from noisewise.models.graphical_model.structure import split
+from noisewise.simulate.noise import noise
+from noisewise.simulate.trials import Trials
+
+MOST = 12
+PRIOR_DRAWS = 400
+
+
+def shares(problem: Problem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """Names and shares (…, level) from marginals of the cliques (…, cell)."""
+    tables = dict(zip(problem.model.cliques, split(cells, problem.model), strict=True))
+    names: list[str] = []
+    found: list[np.ndarray] = []
+    for column in problem.model.variables:
+        clique = next(c for c in problem.model.cliques if column in c)
+        lead = cells.ndim - 1
+        rest = tuple(i + lead for i, c in enumerate(clique) if c != column)
+        alone = tables[clique].sum(axis=rest)
+        for place, level in enumerate(problem.levels[column][:-1]):
+            names.append(f"p[{column}={level}]")
+            found.append(alone[..., place])
+    return tuple(names[:MOST]), np.stack(found[:MOST], axis=-1)
+
+
+def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials:
+    """Potentials from the prior, records from the model, noise of the release's scale."""
+    theta = prior_potentials(rng, problem, trials)
+    counts = np.stack([tables_of(rng, problem, row) for row in theta])
+    return noisy(rng, problem, counts, theta)
+
+
+def prior_potentials(rng: np.random.Generator, problem: Problem, number: int) -> np.ndarray:
+    """θ (draw, cell)."""
+    tau = SPREAD * np.exp(HYPER * rng.standard_normal((number, 1)))
+    law = np.log(rng.standard_exponential((number, problem.model.dimension))) / SPREAD
+    return np.asarray(tau * law)
+
+
+def tables_of(rng: np.random.Generator, problem: Problem, theta: np.ndarray) -> np.ndarray:
+    """Exact counts of n records of the model, clique after clique."""
+    if problem.oracle.kind != "exact":
+        raise ArgumentError("release: records of a model this large cannot be drawn exactly")
+    _, buckets = exact.eliminate(problem.model, jnp.asarray(theta))
+    codes = sampling.backwards(buckets, round(problem.n), rng)
+    parts = []
+    for clique in problem.model.cliques:
+        shape = problem.model.shape(clique)
+        at = np.ravel_multi_index([codes[c] for c in clique], shape)
+        parts.append(np.bincount(at, minlength=int(np.prod(shape))))
+    return np.concatenate(parts).astype(float)
+
+
+def noisy(
+    rng: np.random.Generator, problem: Problem, counts: np.ndarray, theta: np.ndarray
+) -> Trials:
+    """Trials whose exact tables are given, with this problem's noise on them."""
+    y = counts + noise(rng, problem.scale, problem.mechanism, counts.shape, whole=True)
+    sizes = estimated_sizes(problem.model, y) if problem.secret_n else np.full(len(y), problem.n)
+    each = [replace(problem, y=row, n=float(n)) for row, n in zip(y, sizes, strict=True)]
+    names, truth = shares(problem, marginals(problem, theta))
+    return Trials("graphical-model", each, truth, names)
+
+
+def marginals(problem: Problem, theta: np.ndarray) -> np.ndarray:
+    """Of the cliques (…, cell), at potentials (draw, cell)."""
+    each = compiled(problem.oracle)
+    return np.stack([np.asarray(each(jnp.asarray(row))[1]) for row in theta])
+
+
+@dataclass(frozen=True, eq=False)
+class TableStage:
+    """A plan's records: columns independent of each other, with the guessed shares."""
+
+    problem: Problem
+    theta: np.ndarray
+    counts: np.ndarray
+    names: tuple[str, ...]
+    told: Mapping[str, float]
+    outside: Mapping[str, float]
+
+    def trials(self, problem: Problem, seed: int) -> Trials:
+        """With that problem's noise on the tables."""
+        many = np.tile(self.theta, (len(self.counts), 1))
+        return noisy(np.random.default_rng([seed, 1]), problem, self.counts, many)
+
+    def without(self, seed: int, level: float) -> np.ndarray:
+        """Widths without noise: a share of n records is normal about the truth."""
+        from scipy.stats import norm
+
+        p = np.array([self.told[name] for name in self.names])
+        reach = 2 * float(norm.ppf((1 + level) / 2))
+        return np.asarray(reach * np.sqrt(p * (1 - p) / self.problem.n))
+
+    def clamped(self, seed: int, level: float) -> np.ndarray:
+        """Counts are not clamped: nothing is lost."""
+        return np.full(len(self.names), level)
+
+    def before(self, level: float) -> dict[str, float]:
+        """Widths of the prior's own intervals."""
+        drawn = prior_potentials(np.random.default_rng(0), self.problem, PRIOR_DRAWS)
+        _, found = shares(self.problem, marginals(self.problem, drawn))
+        low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return dict(zip(self.names, (high - low).tolist(), strict=True))
+
+
+def stage(problem: Problem, given: Mapping[str, float], trials: int, seed: int) -> TableStage:
+    """Guesses are shares such as ``p[a=u]``; levels not named share the rest evenly."""
+    known = {f"p[{c}={v}]" for c in problem.model.variables for v in problem.levels[c]}
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"guess: {name!r} is unknown; known are {', '.join(sorted(known))}")
+    theta = np.zeros(problem.model.dimension)
+    for column in problem.model.variables:
+        theta += _alone(problem, column, _column_shares(problem, column, given))
+    rng = np.random.default_rng([seed, 0])
+    counts = np.stack([tables_of(rng, problem, theta) for _ in range(trials)])
+    names, truth = shares(problem, marginals(problem, theta[None]))
+    told = dict(zip(names, truth[0].tolist(), strict=True))
+    return TableStage(problem, theta, counts, names, told, {})
+
+
+def _column_shares(problem: Problem, column: str, given: Mapping[str, float]) -> np.ndarray:
+    names = [f"p[{column}={level}]" for level in problem.levels[column]]
+    said = np.array([given.get(name, np.nan) for name in names])
+    left, open_ = 1 - np.nansum(said), int(np.isnan(said).sum())
+    if (said <= 0).any() or left < -1e-9 or (open_ and left <= 0) or (not open_ and left > 1e-6):
+        raise ArgumentError(
+            f"guess: the shares of {column!r} must be above zero and add up to 1 over its levels"
+        )
+    return np.where(np.isnan(said), left / max(open_, 1), said)
+
+
+def _alone(problem: Problem, column: str, share: np.ndarray) -> np.ndarray:
+    """Potentials that give one column these shares: the logarithms, in one of its cliques."""
+    theta = np.zeros(problem.model.dimension)
+    number = next(i for i, c in enumerate(problem.model.cliques) if column in c)
+    clique = problem.model.cliques[number]
+    shape = [1] * len(clique)
+    shape[clique.index(column)] = len(share)
+    table = np.broadcast_to(np.log(share).reshape(shape), problem.model.shape(clique))
+    theta[problem.model.slices[number]] = table.ravel()
+    return theta

@@ -1,0 +1,190 @@
+"""Many covariates and loud data: trajectories that pass the kinks of Laplace noise exactly.
+
+Each of a thousand noisy sums has a kink, and a leapfrog must step carefully over all of them. Where
+data are loud, the posterior of s is nearly z minus noise, so state it in r = (s - z) / scale: then
+log π = smooth(r) - Σ|r_i|, with a prior predictive that varies little over a unit of noise. A step
+kicks the momentum by the smooth part and then follows H = p²/2 + |r| (for normal noise
+H = p²/2 + r²/2) exactly, component by component (kernel S of ``exact-posterior``).
+
+Where noise is as large as the small eigenvalues of the scatter, invalid statistics are near and the
+smooth part is anything but: a pilot then finds only small steps, and ``sample`` declines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.inference._tuning import searched
+from noisewise.models.linear_regression import collapsed
+from noisewise.models.linear_regression.coordinates import (
+    Shape,
+    from_released,
+    log_volume,
+    point,
+    released,
+)
+
+TRAJECTORY = 2.2
+LONGEST = 15
+"""Leapfrogs of a trajectory: where more are needed, the other sampler does better."""
+PILOT, WARMUP, BLOCK = 60, 100, 20
+THIN = 4
+"""Iterations a draw: they are cheap, and a draw is kept for long."""
+
+
+class State(NamedTuple):
+    """Noise r (chain, sum) in units of its scale; the search for a step that all chains share."""
+
+    position: jax.Array
+    log_step: jax.Array
+    averaged: jax.Array
+    error: jax.Array
+    anchor: jax.Array
+    tuned: jax.Array
+
+
+def laplace_flow(r: jax.Array, p: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """H = p²/2 + |r| after a time t: parabolas, joined where r changes sign."""
+    side = jnp.where(r >= 0, 1.0, -1.0)
+    outward = side * p
+    peak = jnp.sqrt(outward**2 + 2 * jnp.abs(r))
+    crossing = outward + peak
+    after = t - crossing
+    # A period is two arcs of 2 peak each; the arc reached says the side.
+    arcs = jnp.floor(after / (2 * peak))
+    within = after - 2 * peak * arcs
+    other = -side * jnp.where(arcs % 2 == 0, 1.0, -1.0)
+    early = t <= crossing
+    r = jnp.where(
+        early,
+        side * (jnp.abs(r) + outward * t - t**2 / 2),
+        other * (peak * within - within**2 / 2),
+    )
+    return r, jnp.where(early, side * (outward - t), other * (peak - within))
+
+
+def normal_flow(r: jax.Array, p: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """H = p²/2 + r²/2 after a time t: a rotation."""
+    return r * jnp.cos(t) + p * jnp.sin(t), p * jnp.cos(t) - r * jnp.sin(t)
+
+
+def log_noise(r: jax.Array, mechanism: str) -> jax.Array:
+    """Log density of noise in units of its scale, up to a constant."""
+    return -0.5 * (r**2).sum() if mechanism == "gaussian" else -jnp.abs(r).sum()
+
+
+def smooth(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
+    """Log prior predictive density of the sums z + scale r; -inf where no table has them."""
+    v = from_released(data.z + data.noise * r, shape, data.n)
+    valid = jnp.isfinite(v).all()
+    if shape.noisy_n:
+        valid = valid & (v[-1] > jnp.log(shape.q + 1.0))
+    at = point(jnp.where(valid, v, 1.0), shape, data.n)
+    value = collapsed.log_prior_predictive(at, data.prior, noisy_n=shape.noisy_n)
+    return jnp.where(valid, value - log_volume(at, shape), -jnp.inf)
+
+
+def trajectory(
+    key: jax.Array, r: jax.Array, log_step: jax.Array, data: Any, shape: Shape, mechanism: str
+) -> tuple[jax.Array, jax.Array]:
+    """One position after a trajectory, and the change of energy that decided on it."""
+    lengths, jitter, momentum, luck = jax.random.split(key, 4)
+    flow = normal_flow if mechanism == "gaussian" else laplace_flow
+    reach = TRAJECTORY * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
+    step = jnp.exp(log_step)
+    count = jnp.clip(jnp.round(reach / step), 1, LONGEST).astype(jnp.int32)
+    step = step * jax.random.uniform(jitter, minval=0.9, maxval=1.1)
+    slope = jax.value_and_grad(lambda r: smooth(r, data, shape))
+
+    def leap(_: int, at: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        r, p, gradient = at[0], at[1], at[3]
+        r, p = flow(r, p + 0.5 * step * gradient, step)
+        value, gradient = slope(r)
+        # Beyond the boundary there is no gradient, and a trajectory that ends there is refused.
+        gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
+        return r, p + 0.5 * step * gradient, value, gradient
+
+    p = jax.random.normal(momentum, r.shape)
+    value, gradient = slope(r)
+    new, last, reached, _ = jax.lax.fori_loop(0, count, leap, (r, p, value, gradient))
+    before = value + log_noise(r, mechanism) - 0.5 * (p**2).sum()
+    change = reached + log_noise(new, mechanism) - 0.5 * (last**2).sum() - before
+    change = jnp.where(jnp.isfinite(change), change, -jnp.inf)
+    return jnp.where(jnp.log(jax.random.uniform(luck)) < change, new, r), change
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def advance(
+    shape: Shape, mechanism: str, state: State, data: Any, key: jax.Array, adapt: jax.Array
+) -> tuple[State, jax.Array]:
+    """A block of iterations; every THIN-th position (draw, chain, sum)."""
+
+    def body(state: State, key: jax.Array) -> tuple[State, jax.Array]:
+        keys = jax.random.split(key, len(state.position))
+        moved, change = jax.lax.map(
+            lambda now: trajectory(now[0], now[1], state.log_step, data, shape, mechanism),
+            (keys, state.position),
+        )
+        found = searched(state, jnp.exp(jnp.minimum(change, 0)).mean(), TRAJECTORY)
+        state = jax.tree.map(partial(jnp.where, adapt), found, state)
+        return state._replace(position=moved), moved
+
+    state, positions = jax.lax.scan(body, state, jax.random.split(key, BLOCK))
+    return state, positions[THIN - 1 :: THIN]
+
+
+@partial(jax.jit, static_argnums=2)
+def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
+    def one(v: jax.Array) -> jax.Array:
+        sums: jax.Array = released(point(v, shape, data.n), noisy_n=shape.noisy_n)
+        return jnp.divide(sums - data.z, data.noise)
+
+    noise: jax.Array = jax.lax.map(one, starts)
+    return noise
+
+
+@partial(jax.jit, static_argnums=2)
+def _coordinates(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
+    flat = r.reshape(-1, r.shape[-1])
+    v = jax.lax.map(lambda r: from_released(data.z + data.noise * r, shape, data.n), flat)
+    return jnp.reshape(v, (*r.shape[:-1], -1))
+
+
+def sample(
+    key: jax.Array,
+    starts: jax.Array,
+    data: Any,
+    shape: Shape,
+    mechanism: str,
+    draws: int,
+    tick: Callable[[float], None],
+) -> jax.Array | None:
+    """Positions (draw, coordinate, chain) from starts (coordinate, chain), or None: not for these.
+
+    ``data`` is the exact method's ``Group``, looped: one release of one group.
+    """
+    # Strong types, as the search returns them: otherwise the second block compiles again.
+    begin, zero = jnp.asarray(np.log([0.5, 1.0]))
+    state = State(_noise(starts.T, data, shape), begin, begin, zero, begin, zero)
+    kept = []
+    blocks = -(-(PILOT + WARMUP + draws * THIN) // BLOCK)
+    for number in range(blocks):
+        done = number * BLOCK
+        if done == PILOT and state.averaged < np.log(TRAJECTORY / LONGEST):
+            return None
+        if done == PILOT + WARMUP:
+            state = state._replace(log_step=state.averaged)
+        adapt = jnp.asarray(done < PILOT + WARMUP)
+        fresh = jax.random.fold_in(key, number)
+        state, positions = advance(shape, mechanism, state, data, fresh, adapt)
+        if done >= PILOT:
+            tick(1 / (blocks - PILOT // BLOCK))
+        if done >= PILOT + WARMUP:
+            kept.append(positions)
+    return jnp.swapaxes(_coordinates(jnp.concatenate(kept)[:draws], data, shape), 1, 2)

@@ -1,0 +1,114 @@
+"""The words both partition releases share, checked at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from noisewise.artifact import ArgumentError, Neighbours
+from noisewise.artifact.partition import INTERCEPT, MAX_PARTITIONS
+from noisewise.models.partition.prior import Prior, Zellner, prior_of
+from noisewise.privacy import arguments
+from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.lattice import Outside
+from noisewise.privacy.plan import ProductSums, SumPlan
+from noisewise.privacy.values import mapping, number, shown
+
+ROWS_PER_COEFFICIENT = 5
+"""On average and per partition. Fewer, and partitions of random size are often rank-deficient."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A regression, one of its coefficients, a prior, and a number of partitions."""
+
+    x: tuple[str, ...]
+    y: str
+    coefficient: str
+    partitions: int
+    prior: Prior
+    fill: Mapping[str, float]
+    terms: Terms
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Covariates, then the response."""
+        return (*self.x, self.y)
+
+    @property
+    def index(self) -> int:
+        """Place of the coefficient; the intercept comes last."""
+        return len(self.x) if self.coefficient == INTERCEPT else self.x.index(self.coefficient)
+
+    @property
+    def least_rows(self) -> int:
+        """Fewer records are refused."""
+        return ROWS_PER_COEFFICIENT * (len(self.x) + 1) * self.partitions
+
+    @property
+    def plan(self) -> SumPlan:
+        """What to read: the columns, and when a record is complete."""
+        present = tuple(Outside(c, 0.0, 1.0, self.fill.get(c)) for c in self.columns)
+        return SumPlan((ProductSums(present, ((),)),))
+
+    def words(self) -> dict[str, Any]:
+        """For the release file."""
+        return {"x": self.x, "y": self.y, "coefficient": self.coefficient}
+
+
+def ask(
+    *,
+    x: object,
+    y: object,
+    coefficient: object,
+    partitions: object,
+    prior: object,
+    fill: object,
+    epsilon: float,
+    neighbours: Neighbours,
+) -> Ask:
+    """Check what the owner wrote."""
+    covariates = arguments.names(x, "x")
+    response = arguments.name(y, "y")
+    if response in covariates:
+        raise ArgumentError(f"y: must be one column that is not among x, not {shown(y)}")
+    if isinstance(partitions, bool) or not isinstance(partitions, int):
+        raise ArgumentError(f"partitions: must be a whole number, not {shown(partitions)}")
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise ArgumentError(f"partitions: must be in [1, {MAX_PARTITIONS}], not {partitions}")
+    chosen = prior_of(prior, len(covariates) + 1)
+    if neighbours == "add-remove" and chosen == Zellner():
+        raise ArgumentError(
+            "prior: under add-remove neighbours n is secret, so Zellner's g must be given: "
+            "prior=nw.release.Zellner(g=...)"
+        )
+    agreed = terms(
+        epsilon=epsilon, mechanism="laplace", delta=None, neighbours=neighbours, sizes=None,
+        group=None,
+    )  # fmt: skip
+    columns = (*covariates, response)
+    return Ask(
+        covariates, response, _coefficient(coefficient, covariates), partitions, chosen,
+        _fill(fill, columns), agreed,
+    )  # fmt: skip
+
+
+def _coefficient(value: object, covariates: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in (*covariates, INTERCEPT):
+        raise ArgumentError(
+            f"coefficient: must be one of {', '.join(covariates)} or {INTERCEPT!r}, "
+            f"not {shown(value)}"
+        )
+    if value == INTERCEPT and INTERCEPT in covariates:
+        raise ArgumentError(f"coefficient: {INTERCEPT!r} is also a column: rename the column")
+    return value
+
+
+def _fill(given: object, columns: tuple[str, ...]) -> dict[str, float]:
+    filled = {}
+    for column, value in mapping(given, "fill", "{column: public value}").items():
+        if column not in columns:
+            raise ArgumentError(f"fill: {shown(column)} is not among {', '.join(columns)}")
+        filled[column] = number(value, f"fill[{column!r}]")
+    return filled

@@ -1,0 +1,137 @@
+"""Pr(coefficient ≤ b) by partitions (thesis chapter 3, with errata E4 and E16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError, Block, Neighbours, ProbabilitySums, Release
+from noisewise.artifact.partition import MAX_CUTOFFS, METHODS
+from noisewise.models.partition.ask import Ask, ask
+from noisewise.models.partition.fit import Marginals
+from noisewise.models.partition.lattice import probability_codes
+from noisewise.models.partition.publish import Job, publish
+from noisewise.privacy.mechanisms import Calibrated, calibrate
+from noisewise.privacy.plan import Progress
+from noisewise.privacy.sensitivity import sensitivity
+from noisewise.privacy.values import number, shown
+
+
+def posterior_probability(
+    source: Any,
+    *,
+    x: str | Iterable[str],
+    y: str,
+    coefficient: str,
+    at: float | Iterable[float],
+    epsilon: float,
+    partitions: int,
+    method: Literal["normality", "fisher"] = "normality",
+    corrected: bool = True,
+    prior: object = None,
+    tempered: bool = True,
+    power: float | None = None,
+    floor: float = 0.001,
+    neighbours: Neighbours = "replace-one",
+    fill: Mapping[str, float] | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Release the posterior probability that a regression coefficient is at most ``at``.
+
+    The table is split at random into partitions; each is fitted on its own, and only the sum of
+    their answers, with noise, is released. No bounds on the columns are needed: a partition's
+    answer is a probability, whatever its data. Read ``release.probability`` and
+    ``release.interval(0.9)``; ``release.answer(corrected=False)`` gives the thesis' rescaling.
+
+    Args:
+        source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
+        x: covariate columns; an intercept is always fitted.
+        y: response column.
+        coefficient: one of ``x``, or ``"intercept"``.
+        at: the cutoff, or several. Several share the budget: K of them have K times the noise.
+        epsilon: the whole budget.
+        partitions: their number M. More means less noise and rougher partitions; a partition needs
+            five records per coefficient on average, and around a hundred is a good size: start from
+            n/100, and take more only if M ε² is below about 60, where noise rules.
+        method: ``"normality"`` (mean of probabilities), or ``"fisher"`` (sum of -2 log).
+        corrected: rescale by the true spread (errata E16); False for the thesis' formula.
+        prior: ``nw.priors.NormalInverseGamma`` or ``nw.release.Zellner``; default ``Zellner()``.
+        tempered: all partitions together carry the prior once; False: each carries it whole.
+        power: the partitions' likelihoods are raised to it. Above 1, probabilities are steeper in
+            the cutoff: more signal against the same noise, more scatter between partitions. Default
+            2, near the best at M ε² ≈ 60; 1 with ``corrected=False`` and with Fisher's method.
+        floor: Fisher's method counts smaller probabilities as this one.
+        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret).
+        fill: public values for missing numbers; required for columns with NULLs under replace-one.
+        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
+        dataset: the ledger's account, where it has several.
+        progress: called with rows done and rows in all.
+    """
+    if method not in METHODS:
+        raise ArgumentError(f"method: must be one of {', '.join(METHODS)}, not {shown(method)}")
+    for name, flag in (("corrected", corrected), ("tempered", tempered)):
+        if not isinstance(flag, bool):
+            raise ArgumentError(f"{name}: must be True or False, not {shown(flag)}")
+    least = number(floor, "floor")
+    if not 0 < least < 1:
+        raise ArgumentError(f"floor: must be between 0 and 1, not {shown(floor)}")
+    asked = ask(
+        x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
+        epsilon=epsilon, neighbours=neighbours,
+    )  # fmt: skip
+    statistic = ProbabilitySums(
+        asked.columns, asked.coefficient, _cutoffs(at), asked.partitions, method,
+        least if method == "fisher" else None, _power(power, method, corrected),
+    )  # fmt: skip
+    job = _job(asked, statistic, corrected, tempered)
+    return publish(source, job, ledger, dataset, progress)
+
+
+def _cutoffs(at: object) -> tuple[float, ...]:
+    """One number, or several distinct ones."""
+    if isinstance(at, str | bytes | Mapping) or not isinstance(at, Iterable):
+        return (number(at, "at"),)
+    given = at.tolist() if isinstance(at, np.ndarray) else at
+    several = tuple(number(b, "at") for b in (given if isinstance(given, Iterable) else [given]))
+    if not 1 <= len(several) <= MAX_CUTOFFS:
+        raise ArgumentError(f"at: must be 1 to {MAX_CUTOFFS} cutoffs, not {len(several)}")
+    if len(set(several)) != len(several):
+        raise ArgumentError("at: names a cutoff twice")
+    return several
+
+
+def _power(value: object, method: str, corrected: bool) -> float:
+    if value is None:
+        return 2.0 if corrected and method == "normality" else 1.0
+    power = number(value, "power")
+    if not 1 / 64 <= power <= 64:
+        raise ArgumentError(f"power: must be in [1/64, 64], not {shown(value)}")
+    return power
+
+
+def _job(asked: Ask, statistic: ProbabilitySums, corrected: bool, tempered: bool) -> Job:
+    noise = calibrate("laplace", sensitivity(statistic, asked.terms.relation), asked.terms.cost)
+    words = {
+        "rescaling": "corrected" if corrected else "thesis",
+        "tempered": "yes" if tempered else "no",
+    }
+    return Job(
+        ask=asked,
+        family="posterior-probability",
+        words=words,
+        power=statistic.power,
+        share=statistic.power / (asked.partitions if tempered else 1),
+        rehearsal=Block(statistic, noise.noise, np.zeros((len(statistic.at), 1), np.int64)),
+        draw=lambda found: draw(found, statistic, noise),
+    )
+
+
+def draw(found: Marginals, statistic: ProbabilitySums, noise: Calibrated) -> Block:
+    """Whole numbers from every partition, added up, with noise."""
+    codes = probability_codes(statistic, found.probabilities(statistic.at))
+    return Block(statistic, noise.noise, noise.draw(codes.sum(axis=0)[:, None]))

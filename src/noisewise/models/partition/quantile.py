@@ -1,0 +1,180 @@
+"""A posterior quantile by partitions (thesis chapter 4, with errata E5, and past its end)."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError, Block, Neighbours, QuantileSum, Release, cautions
+from noisewise.models.partition.ask import Ask, ask
+from noisewise.models.partition.fit import Marginals
+from noisewise.models.partition.lattice import quantile_codes
+from noisewise.models.partition.publish import Job, publish
+from noisewise.models.partition.search import centred as centred_search
+from noisewise.models.partition.search import symmetric as symmetric_search
+from noisewise.models.partition.search import threshold_noise
+from noisewise.privacy.budget import round_down
+from noisewise.privacy.mechanisms import Calibrated, calibrate
+from noisewise.privacy.plan import Progress
+from noisewise.privacy.sensitivity import sensitivity
+from noisewise.privacy.values import number, positive, shown
+
+MAX_DOUBLINGS = 200
+
+
+def posterior_quantile(
+    source: Any,
+    *,
+    x: str | Iterable[str],
+    y: str,
+    coefficient: str,
+    p: float,
+    epsilon_bounds: float,
+    epsilon_value: float,
+    partitions: int,
+    centred: bool = True,
+    scale: float = 1.0,
+    coverage: float = 0.5,
+    doublings: int = 40,
+    prior: object = None,
+    neighbours: Neighbours = "replace-one",
+    fill: Mapping[str, float] | None = None,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Release the p-quantile of a regression coefficient's posterior.
+
+    Each partition's likelihood is raised to the power M, so that its posterior is as narrow as the
+    whole table's; the partitions' quantiles are clipped to a privately found interval, averaged,
+    and noise is added. No bounds on the columns are needed. Read ``release.quantile`` and
+    ``release.interval(0.9)``, which covers the noise in the value, not a search that missed.
+
+    Args:
+        source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
+        x: covariate columns; an intercept is always fitted.
+        y: response column.
+        coefficient: one of ``x``, or ``"intercept"``.
+        p: which quantile, between 0 and 1.
+        epsilon_bounds: budget for the interval. The search is reliable where ``partitions`` times
+            this is at least 20 (``centred=False``: 20/``coverage``); below, a warning says so
+            before anything is spent. Every factor of two by which ``scale`` is off takes 6 more.
+        epsilon_value: budget for the mean. The release costs the sum of both.
+        partitions: their number M. Around n/100, a hundred records each: more means less noise and
+            a surer search, but a partition with few records (five per coefficient at the least)
+            scatters far. If M times ``epsilon_bounds`` is then below 20, raise the ε, not M.
+        centred: choose the interval's centre as well; False: symmetric around zero, as the thesis.
+        scale: public order of magnitude. Centred: of the spread of the partitions' quantiles (the
+            search reaches 2^±16 of it, but pays for distance). Symmetric: the smallest radius.
+        coverage: symmetric only: the share of the partitions the interval should hold.
+        doublings: symmetric only: how often the radius may double before the search gives up.
+        prior: ``nw.priors.NormalInverseGamma`` or ``nw.release.Zellner``; default ``Zellner()``.
+        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret).
+        fill: public values for missing numbers; required for columns with NULLs under replace-one.
+        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
+        dataset: the ledger's account, where it has several.
+        progress: called with rows done and rows in all.
+
+    Raises:
+        SearchError: no interval was found; what was spent stays spent.
+    """
+    q = number(p, "p")
+    if not 0 < q < 1:
+        raise ArgumentError(f"p: must be between 0 and 1, not {shown(p)}")
+    total, bounds_cost, value_cost = _costs(epsilon_bounds, epsilon_value)
+    asked = ask(
+        x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
+        epsilon=total, neighbours=neighbours,
+    )  # fmt: skip
+    search = _search(centred, _scale(scale), coverage, doublings, bounds_cost)
+    blank = QuantileSum(
+        asked.columns, asked.coefficient, q, asked.partitions, 0.0, 1.0,
+        "centred" if centred else "symmetric", bounds_cost,
+    )  # fmt: skip
+    weak = cautions.weak_search(blank, search.coverage)
+    if weak is not None:
+        advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
+        warnings.warn(f"{weak}; {advice}", UserWarning, stacklevel=2)
+    job = _job(asked, blank, search, value_cost)
+    return publish(source, job, ledger, dataset, progress)
+
+
+def _costs(bounds: object, value: object) -> tuple[float, float, float]:
+    """The whole as a person would add it up (0.1 + 0.2 = 0.3), and parts that do not exceed it."""
+    first, second = positive(bounds, "epsilon_bounds"), positive(value, "epsilon_value")
+    total = float(Fraction(repr(first)) + Fraction(repr(second)))
+    # Binary rounding can leave the whole an ulp short; the interval keeps its share to the bit.
+    rest = min(second, round_down(Fraction(total) - Fraction(first)))
+    if rest <= second / 2:
+        raise ArgumentError("epsilon_value: vanishes beside epsilon_bounds")
+    return total, first, rest
+
+
+def _scale(value: object) -> float:
+    scale = positive(value, "scale")
+    if not 1e-100 < scale < 1e100:
+        raise ArgumentError(f"scale: must be between 1e-100 and 1e100, not {scale:g}")
+    return scale
+
+
+class _Search:
+    """Finds centre and radius; its noise is calibrated before any data are read."""
+
+    def __init__(
+        self, centred: bool, scale: float, coverage: float, doublings: int, cost: float
+    ) -> None:
+        self._centred, self._scale, self._cost = centred, scale, cost
+        self.coverage, self._doublings = coverage, doublings
+        self._noise = None if centred else threshold_noise(cost)
+
+    def __call__(self, quantiles: np.ndarray) -> tuple[float, float]:
+        if self._noise is None:
+            return centred_search(quantiles, self._scale, self._cost)
+        radius = symmetric_search(
+            quantiles, self._scale, self.coverage, self._doublings, self._noise
+        )
+        return 0.0, radius
+
+
+def _search(
+    centred: object, scale: float, coverage: object, doublings: object, cost: float
+) -> _Search:
+    if not isinstance(centred, bool):
+        raise ArgumentError(f"centred: must be True or False, not {shown(centred)}")
+    share = number(coverage, "coverage")
+    if not 0 < share < 1:
+        raise ArgumentError(f"coverage: must be between 0 and 1, not {shown(coverage)}")
+    if isinstance(doublings, bool) or not isinstance(doublings, int):
+        raise ArgumentError(f"doublings: must be a whole number, not {shown(doublings)}")
+    if not 0 <= doublings <= MAX_DOUBLINGS:
+        raise ArgumentError(f"doublings: must be in [0, {MAX_DOUBLINGS}], not {doublings}")
+    return _Search(centred, scale, share, doublings, cost)
+
+
+def _job(asked: Ask, blank: QuantileSum, search: _Search, cost: float) -> Job:
+    """The sensitivity in steps is the same for every interval, so the noise is known beforehand."""
+    noise = calibrate("laplace", sensitivity(blank, asked.terms.relation), cost)
+    return Job(
+        ask=asked,
+        family="posterior-quantile",
+        words={},
+        power=float(asked.partitions),
+        share=1.0,
+        rehearsal=Block(blank, noise.noise, np.zeros((1, 1), np.int64)),
+        draw=lambda found: draw(found, blank, search, noise),
+    )
+
+
+def draw(found: Marginals, blank: QuantileSum, search: _Search, noise: Calibrated) -> Block:
+    """The interval, then the clipped quantiles as whole numbers, added up, with noise."""
+    quantiles = found.quantiles(blank.p)
+    centre, radius = search(quantiles)
+    statistic = dataclasses.replace(blank, centre=centre, radius=radius)
+    codes = quantile_codes(statistic, quantiles)
+    return Block(statistic, noise.noise, noise.draw(codes.sum(axis=0)[:, None]))

@@ -1,0 +1,133 @@
+"""The price of a release and how its parts share it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
+from noisewise.privacy.mechanisms import zcdp_budget
+from noisewise.privacy.sensitivity import Relation
+from noisewise.privacy.values import mapping, number, positive, shown
+
+WEIGHTS = {
+    "gram": 1.0,
+    "monomials": 1.0,
+    "power-sums": 1.0,
+    "tables": 1.0,
+    "person-tables": 1.0,
+    "clamped": 0.05,
+    "bounds": 0.1,
+}
+"""Relative shares unless the owner says otherwise; the two moment statistics share evenly."""
+
+LEAST_SHARE = 1e-200
+"""Below this, noise scales leave float64; no part of a release is of use long before."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the owner promises: mechanism, budget, neighbour relation, what is public about n."""
+
+    guarantee: Guarantee
+    mechanism: Mechanism
+    group: str | None
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that sensitivities are computed for."""
+        if self.guarantee.neighbours == "add-remove":
+            return "add-remove"
+        return "move" if self.group and self.guarantee.within is None else "replace-one"
+
+    @property
+    def count(self) -> bool:
+        """Whether n is a secret and so a noisy statistic (errata E2)."""
+        return self.relation != "replace-one"
+
+    @property
+    def cost(self) -> float:
+        """ε, or ρ for the Gaussian mechanism."""
+        return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho
+
+
+def terms(
+    *,
+    epsilon: object,
+    mechanism: object,
+    delta: object,
+    neighbours: object,
+    sizes: object,
+    group: str | None,
+) -> Terms:
+    """Check the owner's words about privacy, and turn (ε, δ) into ρ where noise is Gaussian."""
+    epsilon_ = positive(epsilon, "epsilon")
+    neighbours_: Neighbours
+    if neighbours == "replace-one" or neighbours == "add-remove":
+        neighbours_ = neighbours
+    else:
+        raise ArgumentError(
+            f"neighbours: must be 'replace-one' or 'add-remove', not {shown(neighbours)}"
+        )
+    within = _within(sizes, group, neighbours_)
+    if mechanism == "laplace":
+        if delta is not None:
+            raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
+        return Terms(Guarantee(epsilon_, neighbours_, within=within), "laplace", group)
+    if mechanism != "gaussian":
+        raise ArgumentError(f"mechanism: must be 'laplace' or 'gaussian', not {shown(mechanism)}")
+    if delta is None:
+        raise ArgumentError("delta: mechanism='gaussian' needs one, such as delta=1e-6")
+    delta_ = number(delta, "delta")
+    if not 0 < delta_ < 1:
+        raise ArgumentError(f"delta: must be between 0 and 1, not {shown(delta)}")
+    rho = zcdp_budget(epsilon_, delta_)
+    return Terms(Guarantee(epsilon_, neighbours_, delta_, rho, within), "gaussian", group)
+
+
+def _within(sizes: object, group: str | None, neighbours: Neighbours) -> str | None:
+    if sizes is None:
+        return None
+    if sizes != "public":
+        raise ArgumentError(f"sizes: must be 'public' or None, not {shown(sizes)}")
+    if group is None:
+        raise ArgumentError("sizes: goes with groups; without them n is public under replace-one")
+    if neighbours != "replace-one":
+        raise ArgumentError("sizes: public sizes contradict add-remove neighbours, which hide n")
+    return group
+
+
+def shares(
+    cost: float, parts: tuple[str, ...], split: Mapping[str, float] | None
+) -> dict[str, float]:
+    """Divide the cost among the parts by weight, rounding down: the sum never exceeds the whole."""
+    weights = {part: WEIGHTS[part] for part in parts} if split is None else _weights(parts, split)
+    total = sum(Fraction(w) for w in weights.values())
+    divided = {p: round_down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
+    for part, share in divided.items():
+        if share < LEAST_SHARE:
+            raise ArgumentError(f"epsilon: next to nothing of {cost:g} is left for {part!r}")
+    return divided
+
+
+def equal_shares(cost: float, parts: int) -> float:
+    """The cost in equal parts, rounding down."""
+    return round_down(Fraction(cost) / parts)
+
+
+def _weights(parts: tuple[str, ...], split: object) -> dict[str, float]:
+    given = mapping(split, "split", "{part: weight}")
+    if set(given) != set(parts):
+        raise ArgumentError(
+            f"split: must give a share to each of {', '.join(parts)}, and to nothing else; "
+            f"it names {', '.join(map(str, given)) or 'nothing'}"
+        )
+    return {part: positive(weight, f"split[{part!r}]") for part, weight in given.items()}
+
+
+def round_down(value: Fraction) -> float:
+    """The largest float64 that is not above it."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

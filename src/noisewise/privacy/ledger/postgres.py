@@ -1,0 +1,165 @@
+"""A ledger in a PostgreSQL database, for a team.
+
+``SELECT … FOR UPDATE`` claims the account's row before it is read: of two sessions asking for the
+last of a budget one waits and then sees the other's spend. All a decision needs is in that row, so
+READ COMMITTED is enough. A session or server that trades durability for speed
+(``synchronous_commit = off``) is overruled for the ledger's own transactions.
+
+A URL carries a password. It is in no message raised here, and a failed connection is reported
+outside the handler of the driver's own error, so that none is chained to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from noisewise.artifact import ArgumentError, SourceError
+from noisewise.privacy.ledger.store import CREATE_HINT, Rows, create_tables, identity
+
+if TYPE_CHECKING:
+    import psycopg
+
+PATIENCE_S = 60
+# Any constant will do: it only keeps two first users from creating the tables at once.
+CREATION_LOCK = 6_647_935_241
+# Not to_regclass(): its cache would not see the tables a racing session has just created.
+TABLES = (
+    "SELECT tablename FROM pg_catalog.pg_tables "
+    "WHERE tablename = 'noisewise_ledger' AND schemaname = ANY (current_schemas(false))"
+)
+DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', true) "
+    "WHERE current_setting('synchronous_commit') = 'off'"
+)
+
+
+class PostgresStore:
+    """The store behind a ``postgresql://`` URL."""
+
+    def __init__(self, url: str, *, create: bool) -> None:
+        options = _options(url)
+        self._place = f"{options.get('dbname', 'default')!r} at {options.get('host', 'local')!r}"
+        self._secrets = [str(options[k]) for k in ("password", "sslpassword") if options.get(k)]
+        self._connection = self._connect(options)
+        try:
+            self._id = self._prepare(create)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _connect(self, options: dict[str, Any]) -> psycopg.Connection:
+        import psycopg
+
+        problem = ""
+        try:
+            # No prepared statements: they do not survive a connection pooler.
+            connection = psycopg.connect(**options, autocommit=True, prepare_threshold=None)
+            # Whatever the server's default: stricter levels fail where this one waits its turn.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            return connection
+        except psycopg.Error as error:
+            problem = self._reason(error)
+        raise SourceError(f"the ledger database {self._place} cannot be reached{problem}")
+
+    def _prepare(self, create: bool) -> str:
+        with self._transaction():
+            if create and not self._has_tables():
+                self._execute("SELECT pg_advisory_xact_lock(?)", (CREATION_LOCK,))
+                if not self._has_tables():
+                    create_tables(self._execute)
+            if not self._has_tables():
+                raise SourceError(f"there is no ledger in {self.place}; {CREATE_HINT}")
+            return identity(self._execute, self.place)
+
+    def _has_tables(self) -> bool:
+        return bool(self._execute(TABLES))
+
+    @property
+    def id(self) -> str:
+        """The ledger's own name."""
+        return self._id
+
+    @property
+    def place(self) -> str:
+        """Database and host."""
+        return f"the database {self._place}"
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """One snapshot; writers are not kept waiting."""
+        with self._transaction():
+            self._execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield Rows(self._execute)
+
+    @contextmanager
+    def writing(self) -> Iterator[Rows]:
+        """Accounts are locked as they are read, and on disk at the end."""
+        with self._transaction():
+            self._execute(DURABLE)
+            # Neither wait for ever for another's lock, nor hold our own for ever if suspended.
+            for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
+                self._execute("SELECT set_config(?, ?, true)", (name, f"{PATIENCE_S}s"))
+            yield Rows(self._execute, lock=" FOR UPDATE")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        import psycopg
+
+        problem = ""
+        try:
+            with self._connection.transaction():
+                yield
+        except psycopg.Error as error:
+            problem = self._reason(error)
+        if problem:
+            raise SourceError(
+                f"the ledger in {self.place} cannot be used{problem}. No noise was drawn; "
+                "`noisewise ledger show` tells whether the spend was recorded"
+            ) from None
+
+    def _execute(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(statement.replace("?", "%s").encode(), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def _reason(self, error: psycopg.Error) -> str:
+        text = " ".join((error.diag.message_primary or str(error)).split())
+        safe = text and not any(secret in text for secret in self._secrets)
+        return f": {text}" if safe else f" ({type(error).__name__})"
+
+    def close(self) -> None:
+        """End the session."""
+        self._connection.close()
+
+
+def _options(url: str) -> dict[str, Any]:
+    """The URL taken apart, or an error that does not repeat it."""
+    try:
+        import psycopg
+    except ImportError:
+        raise SourceError(
+            "a PostgreSQL ledger needs psycopg: pip install 'noisewise[postgres]'"
+        ) from None
+    _no_stray_separators(url)
+    options: dict[str, Any] = {"port": "unreadable"}
+    # The driver's message would quote the URL, so it ends here.
+    with suppress(psycopg.Error):
+        options = dict(psycopg.conninfo.conninfo_to_dict(url))
+    if not str(options.get("port", "0")).replace(",", "").isdigit():
+        raise ArgumentError(
+            "the ledger's URL cannot be read (not shown, it may hold a password); expected "
+            "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        )
+    return {"connect_timeout": 10, "application_name": "noisewise", **options}
+
+
+def _no_stray_separators(url: str) -> None:
+    """A bare @, / or ? in a password makes part of it look like the host, which errors name."""
+    rest = url.split("://", 1)[1]
+    authority = rest.replace("?", "/").split("/", 1)[0]
+    if rest.count("@") > authority.count("@") or authority.count("@") > 1:
+        raise ArgumentError(
+            "the ledger's URL has an @ in an unexpected place (not shown, it may hold a "
+            "password): in user names and passwords write %40 for @, %2F for / and %3F for ?"
+        )

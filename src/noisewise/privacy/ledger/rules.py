@@ -1,0 +1,174 @@
+"""May this be spent, may this budget be set: the decisions, and nothing but the decisions.
+
+Pure functions from an account and a request to the account afterwards and the line that goes into
+its history. Both stores call these with the account's row locked, so there is one place in the
+library that can say yes to a spend.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from noisewise.artifact import ArgumentError, BudgetError
+from noisewise.privacy.ledger.accounts import (
+    PARAMETER,
+    Account,
+    Accounting,
+    Cost,
+    Entry,
+    budget_units,
+    decimal,
+    exact,
+    printable,
+    spend_units,
+)
+from noisewise.privacy.ledger.chain import sealed
+
+LONGEST_DESCRIPTION = 1000
+
+
+def charge(account: Account, cost: Cost) -> int:
+    """What ``cost`` takes from ``account``, in its units; refused where it does not fit."""
+    _same_relation(account, cost.neighbours)
+    units = _converted(account, cost)
+    if units > account.remaining_units:
+        raise BudgetError(_overdraw(account, cost, units))
+    return units
+
+
+def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entry]:
+    """The account after the spend, and the entry that records it."""
+    units = charge(account, cost)
+    after = replace(account, spent_units=account.spent_units + units, neighbours=cost.neighbours)
+    return _recorded(
+        after,
+        kind="spend",
+        accounting=cost.accounting,
+        asked=cost.asked,
+        units=units,
+        former_units=None,
+        neighbours=cost.neighbours,
+        description=cleaned(description),
+    )
+
+
+def asked_budget(epsilon: float | None, rho: float | None) -> tuple[Accounting, float]:
+    """Exactly one of the two currencies."""
+    if epsilon is not None and rho is None:
+        return "pure", epsilon
+    if rho is not None and epsilon is None:
+        return "zcdp", rho
+    raise ArgumentError(
+        f"epsilon={epsilon!r}, rho={rho!r}: a budget is exactly one of epsilon (pure differential "
+        "privacy, Laplace noise only) or rho (zCDP, which also takes Gaussian noise)"
+    )
+
+
+def opened(
+    ledger: str, dataset: str, accounting: Accounting, amount: float, neighbours: str | None
+) -> Account:
+    """An account with no history yet; its chain begins at the ledger's own name."""
+    name = PARAMETER[accounting]
+    return Account(
+        dataset=printable(dataset, "dataset"),
+        accounting=accounting,
+        neighbours=None if neighbours is None else printable(neighbours, "neighbours"),
+        budget_units=budget_units(exact(amount, name), name),
+        spent_units=0,
+        entries=0,
+        head=ledger,
+    )
+
+
+def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Account, Entry]:
+    """Give ``account`` the budget of ``wanted``; what is already spent binds what may change."""
+    if account.spent_units:
+        _same_currency(account, wanted.accounting)
+        if wanted.neighbours is not None:
+            _same_relation(account, wanted.neighbours)
+    if wanted.budget_units < account.spent_units:
+        raise BudgetError(
+            f"dataset {account.dataset!r}: {account.parameter} {decimal(account.spent_units)} is "
+            f"already spent, so the budget cannot become {decimal(wanted.budget_units)}"
+        )
+    after = replace(
+        account,
+        accounting=wanted.accounting,
+        neighbours=wanted.neighbours or account.neighbours,
+        budget_units=wanted.budget_units,
+    )
+    return _recorded(
+        after,
+        kind="budget",
+        accounting=wanted.accounting,
+        asked=repr(float(amount)),
+        units=wanted.budget_units,
+        former_units=account.budget_units if account.entries else None,
+        neighbours=after.neighbours,
+        description="budget changed" if account.entries else "budget set",
+    )
+
+
+def cleaned(description: str) -> str:
+    """A description any store can keep: a spend must not fail over a stray character."""
+    if not isinstance(description, str):
+        raise ArgumentError(f"description={description!r}: expected a text")
+    text = "".join(c if c.isprintable() else " " for c in description)
+    return text[:LONGEST_DESCRIPTION]
+
+
+def _recorded(after: Account, **what: Any) -> tuple[Account, Entry]:
+    entry = sealed(
+        entry=str(uuid.uuid4()),
+        dataset=after.dataset,
+        number=after.entries + 1,
+        **what,
+        created=datetime.now(UTC).isoformat(timespec="microseconds"),
+        previous=after.head,
+    )
+    return replace(after, entries=entry.number, head=entry.digest), entry
+
+
+def _converted(account: Account, cost: Cost) -> int:
+    amount = exact(cost.amount, PARAMETER[cost.accounting])
+    if account.accounting == "pure" and cost.accounting == "zcdp":
+        raise BudgetError(
+            f"dataset {account.dataset!r} has a pure epsilon account, and a Gaussian release "
+            f"({cost}) has no pure epsilon. Nothing was drawn. Use Laplace noise, or open a zCDP "
+            "account under another dataset name: `noisewise ledger set LEDGER --dataset NAME "
+            "--rho R`; it takes Laplace and Gaussian releases alike"
+        )
+    if account.accounting == "zcdp" and cost.accounting == "pure":
+        return spend_units(amount**2 / 2, f"rho of {cost}")
+    return spend_units(amount, PARAMETER[cost.accounting])
+
+
+def _same_relation(account: Account, neighbours: str) -> None:
+    if account.neighbours not in (None, neighbours):
+        raise BudgetError(
+            f"dataset {account.dataset!r} is accounted under {account.neighbours!r} neighbours, "
+            f"and neighbours={neighbours!r} was asked for: guarantees under different relations "
+            f"do not add up. Nothing was drawn. Release with neighbours={account.neighbours!r}, or "
+            "set a budget under another dataset name"
+        )
+
+
+def _same_currency(account: Account, accounting: Accounting) -> None:
+    if account.accounting != accounting:
+        raise BudgetError(
+            f"dataset {account.dataset!r} has spent {account.parameter} "
+            f"{decimal(account.spent_units)}, so its budget stays in {account.parameter}; "
+            f"{PARAMETER[accounting]} was given. Set a budget under another dataset name"
+        )
+
+
+def _overdraw(account: Account, cost: Cost, units: int) -> str:
+    converted = f" ({cost}, as rho = epsilon²/2)" if cost.accounting != account.accounting else ""
+    return (
+        f"dataset {account.dataset!r}: the release asks for {account.parameter} {decimal(units)}"
+        f"{converted}, and {decimal(account.remaining_units)} remains (budget "
+        f"{decimal(account.budget_units)}, spent {decimal(account.spent_units)}). Nothing was drawn"
+    )

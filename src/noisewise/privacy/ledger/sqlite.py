@@ -1,0 +1,125 @@
+"""A ledger in one SQLite file: the default, for one machine.
+
+``BEGIN IMMEDIATE`` takes the write lock before anything is read, so that of two processes asking
+for the last of a budget one waits and then sees the other's spend. ``synchronous=EXTRA`` makes a
+commit survive power loss: it also syncs the folder after the journal is deleted, without which the
+journal could come back and undo the spend. Keep the file on a local disk; network file systems do
+not lock reliably (use PostgreSQL for a team).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from noisewise.artifact import SourceError
+from noisewise.privacy.ledger.store import CREATE_HINT, Rows, create_tables, identity
+
+PATIENCE_S = 60.0
+
+
+class SqliteStore:
+    """The store behind a path."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self._path = path
+        if not create and not path.exists():
+            raise SourceError(f"there is no ledger {str(path)!r}; {CREATE_HINT}")
+        with self._translated():
+            # A URI from the absolute path: no name, not even ":memory:", has a special meaning.
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
+                uri=True,
+                timeout=PATIENCE_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        try:
+            self._id = self._prepare(create)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self, create: bool) -> str:
+        with self._translated():
+            self._execute("PRAGMA synchronous=EXTRA")
+            tables = self._tables()
+        if create and not tables:
+            self._create()
+            tables = self._tables()
+        if "noisewise_ledger" not in tables:
+            hint = "choose another file" if tables else CREATE_HINT
+            raise SourceError(f"{self.place} is a SQLite database but not a ledger; {hint}")
+        with self._translated():
+            return identity(self._execute, self.place)
+
+    def _create(self) -> None:
+        with self.writing():
+            # Looked at again under the lock: another process may have been quicker.
+            if not self._tables():
+                create_tables(self._execute)
+
+    def _tables(self) -> set[str]:
+        return {row[0] for row in self._execute("SELECT name FROM sqlite_master")}
+
+    @property
+    def id(self) -> str:
+        """The ledger's own name."""
+        return self._id
+
+    @property
+    def place(self) -> str:
+        """The file."""
+        return repr(str(self._path))
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """A snapshot; writers wait while it is held."""
+        with self._transaction("BEGIN") as rows:
+            yield rows
+
+    @contextmanager
+    def writing(self) -> Iterator[Rows]:
+        """The write lock from the start, and on disk at the end."""
+        with self._transaction("BEGIN IMMEDIATE") as rows:
+            yield rows
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Rows]:
+        with self._translated():
+            self._execute(begin)
+            try:
+                yield Rows(self._execute)
+                self._execute("COMMIT")
+            except BaseException:
+                # A failed COMMIT may or may not have ended the transaction already.
+                if self._connection.in_transaction:
+                    self._execute("ROLLBACK")
+                raise
+
+    def _execute(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise SourceError(f"the ledger {self.place} cannot be used: {_reason(error)}") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def _reason(error: sqlite3.Error) -> str:
+    # The low byte is the kind of error, the rest its details; errors of the module have none.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_NOTADB:
+        return "it is not a SQLite database"
+    if code == sqlite3.SQLITE_BUSY:
+        return f"another process has held it for {PATIENCE_S:g} s; nothing was spent, try again"
+    return str(error)

@@ -1,0 +1,173 @@
+"""What a store must offer, and the SQL that SQLite and PostgreSQL have in common.
+
+A store gives two things: a transaction, and a way to run a statement in it. How a transaction is
+begun, made durable and kept apart from others is all that differs, and is in the store's own file.
+Statements here use ``?`` for parameters and types both databases know.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import astuple, fields
+from typing import Any, Protocol
+
+from noisewise.artifact import SourceError
+from noisewise.privacy.ledger.accounts import Account, Entry
+
+VERSION = 1
+
+# The account's own check is a second lock on the door: no statement, ours or anyone's, can leave
+# an account overdrawn.
+SCHEMA = (
+    "CREATE TABLE noisewise_ledger (id TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL)",
+    """CREATE TABLE noisewise_account (
+        dataset TEXT NOT NULL PRIMARY KEY,
+        accounting TEXT NOT NULL CHECK (accounting IN ('pure', 'zcdp')),
+        neighbours TEXT,
+        budget_units BIGINT NOT NULL,
+        spent_units BIGINT NOT NULL,
+        entries BIGINT NOT NULL,
+        head TEXT NOT NULL,
+        CHECK (0 <= spent_units AND spent_units <= budget_units))""",
+    """CREATE TABLE noisewise_entry (
+        entry TEXT NOT NULL UNIQUE,
+        dataset TEXT NOT NULL,
+        number BIGINT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('budget', 'spend')),
+        accounting TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        units BIGINT NOT NULL,
+        former_units BIGINT,
+        neighbours TEXT,
+        description TEXT NOT NULL,
+        created TEXT NOT NULL,
+        previous TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        PRIMARY KEY (dataset, number))""",
+)
+
+CREATE_HINT = "create one with `noisewise ledger set LEDGER --dataset NAME --epsilon E`"
+
+
+class Execute(Protocol):
+    """Run one statement and give back its rows, if it has any."""
+
+    def __call__(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """``?`` in the statement stands for a value."""
+        ...
+
+
+class Rows:
+    """The ledger's tables within one transaction. ``lock`` is what claims an account's row."""
+
+    def __init__(self, execute: Execute, lock: str = "") -> None:
+        self._execute = execute
+        self._lock = lock
+
+    def account(self, dataset: str) -> Account | None:
+        """One account, kept from other writers until this transaction ends."""
+        found = self._execute(f"{_ACCOUNTS} WHERE dataset = ?{self._lock}", (dataset,))
+        return Account(*found[0]) if found else None
+
+    def accounts(self) -> tuple[Account, ...]:
+        """All accounts, by name; sorted here because databases differ in how they sort text."""
+        return tuple(sorted((Account(*row) for row in self._execute(_ACCOUNTS)), key=_dataset))
+
+    def entries(self, dataset: str) -> tuple[Entry, ...]:
+        """The history of one account, oldest first."""
+        found = self._execute(f"{_ENTRIES} WHERE dataset = ? ORDER BY number", (dataset,))
+        return tuple(Entry(*row) for row in found)
+
+    def strays(self) -> tuple[str, ...]:
+        """Datasets that have a history and no account."""
+        found = self._execute(
+            "SELECT DISTINCT dataset FROM noisewise_entry "
+            "WHERE dataset NOT IN (SELECT dataset FROM noisewise_account)"
+        )
+        return tuple(sorted(row[0] for row in found))
+
+    def open(self, account: Account) -> None:
+        """Add an account unless it is there. A racing twin waits here until the first is done."""
+        self._execute(
+            f"INSERT INTO noisewise_account ({_columns(Account)}) VALUES ({_marks(Account)}) "
+            "ON CONFLICT (dataset) DO NOTHING",
+            astuple(account),
+        )
+
+    def append(self, after: Account, entry: Entry) -> None:
+        """Write an entry and the account as it is after it."""
+        self._execute(
+            f"INSERT INTO noisewise_entry ({_columns(Entry)}) VALUES ({_marks(Entry)})",
+            astuple(entry),
+        )
+        changes = ", ".join(f"{field.name} = ?" for field in fields(Account))
+        self._execute(
+            f"UPDATE noisewise_account SET {changes} WHERE dataset = ?",
+            (*astuple(after), after.dataset),
+        )
+
+
+class Store(Protocol):
+    """Where a ledger is kept."""
+
+    @property
+    def id(self) -> str:
+        """The ledger's own name, a UUID given at birth."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words fit for an error message: never a password."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Rows]:
+        """A consistent view that no writer disturbs."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Rows]:
+        """A transaction alone with the accounts it reads, durable once left without an error."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+def create_tables(execute: Execute) -> None:
+    """Make an empty ledger and name it."""
+    for statement in SCHEMA:
+        execute(statement)
+    execute(
+        "INSERT INTO noisewise_ledger (id, version) VALUES (?, ?)", (str(uuid.uuid4()), VERSION)
+    )
+
+
+def identity(execute: Execute, place: str) -> str:
+    """The ledger's name, once it is sure that this program can read it."""
+    found = execute("SELECT id, version FROM noisewise_ledger")
+    if len(found) != 1:
+        raise SourceError(f"{place} is damaged: its ledger table has {len(found)} rows, not 1")
+    name, version = found[0]
+    if version != VERSION:
+        raise SourceError(
+            f"{place} has ledger version {version}; this noisewise reads version {VERSION}"
+        )
+    return str(name)
+
+
+def _dataset(account: Account) -> str:
+    return account.dataset
+
+
+def _columns(kind: type[Account] | type[Entry]) -> str:
+    return ", ".join(field.name for field in fields(kind))
+
+
+def _marks(kind: type[Account] | type[Entry]) -> str:
+    return ", ".join("?" for _ in fields(kind))
+
+
+_ACCOUNTS = f"SELECT {_columns(Account)} FROM noisewise_account"
+_ENTRIES = f"SELECT {_columns(Entry)} FROM noisewise_entry"

@@ -1,0 +1,141 @@
+"""What to sum, said once, for every engine: a plan in, exact integers out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+from noisewise.artifact.statistics import Exponents
+from noisewise.privacy.lattice import Coded, Feature, Scaled
+
+MAX_PRODUCT = 2**30
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """Σ over records of products of features: indices into ``features``; () counts records."""
+
+    features: tuple[Feature, ...]
+    products: tuple[Exponents, ...]
+
+    def __post_init__(self) -> None:
+        # Some engines wrap 64-bit sums silently: 2**32 rows must fit whatever the records are.
+        largest = [
+            max(abs(f.low), abs(f.high)) if isinstance(f, Scaled) else 1 for f in self.features
+        ]
+        for product in self.products:
+            if math.prod(largest[i] for i in product) > MAX_PRODUCT:
+                raise ArgumentError("bounds: too wide for whole numbers to be summed in 64 bits")
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Contingency tables over cliques (indices into ``codes``), flattened, last code fastest."""
+
+    codes: tuple[Coded, ...]
+    cliques: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many records sit on each lattice point of one column, low to high."""
+
+    feature: Scaled
+
+
+Part = ProductSums | CellCounts | Histogram
+
+
+@dataclass(frozen=True)
+class Person:
+    """Whose record it is: one of K records weighs ``floor(steps / K)``."""
+
+    column: str
+    steps: int
+
+
+@dataclass(frozen=True)
+class SumPlan:
+    """Parts to be summed in one reading of the table, each also per group where one is named.
+
+    A record counts only if it is complete: every column of the plan (the group's too) is present,
+    or has a public fill value. With ``person`` its cells count as a share of its person, and sizes
+    are numbers of people.
+    """
+
+    parts: tuple[Part, ...]
+    group: Coded | None = None
+    person: Person | None = None
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Every numeric feature, part by part."""
+        found: list[Feature] = []
+        for part in self.parts:
+            if isinstance(part, ProductSums):
+                found += part.features
+            elif isinstance(part, Histogram):
+                found.append(part.feature)
+        return tuple(found)
+
+    @property
+    def codes(self) -> tuple[Coded, ...]:
+        """Every categorical column, the group first."""
+        found = [] if self.group is None else [self.group]
+        for part in self.parts:
+            if isinstance(part, CellCounts):
+                found += part.codes
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def numeric(self) -> dict[str, float | None]:
+        """Numeric columns and their public fill values (None: there is none)."""
+        return {f.column: f.fill for f in self.features}
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column the plan reads."""
+        own = [] if self.person is None else [self.person.column]
+        return list(dict.fromkeys([*self.numeric, *(c.column for c in self.codes), *own]))
+
+    @property
+    def groups(self) -> int:
+        """Number of groups; one where there are none."""
+        return 1 if self.group is None else len(self.group.levels)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Exact integers: one (components, groups) array per part, and what stood in the way.
+
+    ``missing`` and ``unlisted`` name columns only, never a value or a count.
+    """
+
+    parts: tuple[np.ndarray, ...]
+    sizes: np.ndarray
+    missing: tuple[str, ...]
+    unlisted: tuple[str, ...]
+
+
+Progress = Callable[[int, int | None], None]
+"""Called with rows done and, where known, rows in all."""
+
+
+class Source(Protocol):
+    """A table somewhere: local Arrow data, or an engine behind Ibis."""
+
+    def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
+        """Raise DataError unless the columns exist and have a usable type."""
+
+    def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
+        """Carry out the plan exactly; SourceError where the table cannot be read."""
+
+    def stream(
+        self, plan: SumPlan, progress: Progress | None = None
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """The plan's numeric columns as float64, batch by batch; NaN is missing."""

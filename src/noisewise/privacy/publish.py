@@ -1,0 +1,286 @@
+"""From an order to a Release: the one path every family takes.
+
+Arguments are checked and mechanisms calibrated before the table is touched; exact sums are formed
+and refused if the data do not fit; the spend is committed; only then is noise drawn.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from noisewise.artifact import (
+    ArgumentError,
+    Block,
+    Bounds,
+    DataError,
+    Groups,
+    Level,
+    Population,
+    Receipt,
+    Release,
+    ReleaseError,
+    Selection,
+    Statistic,
+)
+from noisewise.artifact.codec import MAX_BYTES
+from noisewise.artifact.statistics import MAX_ROWS
+from noisewise.artifact.version import VERSION
+from noisewise.privacy.arguments import PrivateBounds, widest
+from noisewise.privacy.budget import Terms, equal_shares, shares
+from noisewise.privacy.features import integers, part_of
+from noisewise.privacy.lattice import Coded, Outside
+from noisewise.privacy.ledger import open_ledger
+from noisewise.privacy.ledger.accounts import cost_of
+from noisewise.privacy.mechanisms import Calibrated, calibrate
+from noisewise.privacy.plan import (
+    Histogram,
+    Part,
+    Person,
+    ProductSums,
+    Progress,
+    Source,
+    SumPlan,
+    Sums,
+)
+from noisewise.privacy.quantiles import candidate_lattice, choose
+from noisewise.privacy.sensitivity import sensitivity
+from noisewise.privacy.sources import open_source
+
+Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
+
+MOST_VALUES = MAX_BYTES // 24
+"""As many 64-bit integers as a file surely holds: nothing is spent on one that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A source for planning: n records that nobody has. What it gives is all settings.
+
+    Nothing is read, spent or drawn; the released numbers are zeros.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 < self.n <= MAX_ROWS:
+            raise ArgumentError(f"n: must be a whole number from 1 to {MAX_ROWS}, not {self.n!r}")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a family asks for. ``specify`` gives the statistics once the bounds are settled."""
+
+    family: str
+    model: Mapping[str, Any]
+    kinds: tuple[str, ...]
+    specify: Specify
+    terms: Terms
+    bounds: Mapping[str, Bounds | PrivateBounds] = field(default_factory=dict)
+    coded: tuple[str, ...] = ()
+    groups: Groups | None = None
+    fill: Mapping[str, float | Level] = field(default_factory=dict)
+    other: Mapping[str, Level] = field(default_factory=dict)
+    person: Person | None = None
+    split: Mapping[str, float] | None = None
+    ledger: str | Path | None = None
+    dataset: str | None = None
+    progress: Progress | None = None
+
+    @property
+    def wishes(self) -> dict[str, PrivateBounds]:
+        """Columns whose bounds are to be chosen privately."""
+        return {c: b for c, b in self.bounds.items() if isinstance(b, PrivateBounds)}
+
+    @property
+    def group_code(self) -> Coded | None:
+        """The group column, coded by its public list."""
+        return None if self.groups is None else Coded(self.groups.column, self.groups.keys)
+
+
+def publish(source: Any, order: Order) -> Release:
+    """Carry the order out."""
+    names = order.kinds + (("bounds",) if order.wishes else ())
+    costs = shares(order.terms.cost, names, order.split)
+    blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
+    if isinstance(source, Blank):
+        return blank
+    till = Till(order)
+    reader = open_source(source)
+    group = () if order.groups is None else (order.groups.column,)
+    person = () if order.person is None else (order.person.column,)
+    reader.check(tuple(order.bounds), (*order.coded, *group, *person))
+    if order.wishes:
+        bounds, selections = _search(reader, order, costs["bounds"], till)
+    else:
+        bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
+        selections = ()
+    statistics = order.specify(bounds)
+    prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
+    parts = tuple(part_of(s, bounds, order.fill, order.other) for s in statistics)
+    plan = SumPlan(parts, order.group_code, order.person)
+    sums = reader.sum(plan, order.progress)
+    refuse(sums, order)
+    receipt = till.pay()
+    blocks = tuple(
+        Block(s, c.noise, c.draw(integers(s, part)))
+        for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
+    )
+    return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+
+
+def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
+    """Assemble the release with zeros: what the wire or a mechanism refuses costs nothing here.
+
+    Bounds that are still to be chosen take the widest values they can have. ``n`` is the size of
+    every group.
+    """
+    bounds = {c: widest(b) for c, b in order.bounds.items()}
+    groups = 1 if order.groups is None else len(order.groups.keys)
+    each = equal_shares(costs["bounds"], len(order.wishes)) if order.wishes else 0.0
+    try:
+        statistics = order.specify(bounds)
+        _check_names(statistics, groups)
+        prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
+        blocks = tuple(
+            Block(s, c.noise, np.zeros((len(s.names), groups), np.int64))
+            for s, c in zip(statistics, prepared, strict=True)
+        )
+        selections = tuple(
+            Selection(c, widest(w), w.half_candidates, w.quantiles, each)
+            for c, w in order.wishes.items()
+        )
+        return assemble(order, bounds, selections, blocks, np.full(groups, n, np.int64), None)
+    except ReleaseError as error:
+        raise ArgumentError(str(error)) from None
+
+
+def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
+    for statistic in statistics:
+        names = statistic.names
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ArgumentError(
+                f"two numbers of the release would be called {twice!r} ('n' is the number of "
+                "records, '*' a product): rename a column"
+            )
+    values = groups * sum(len(statistic.names) for statistic in statistics)
+    if values > MOST_VALUES:
+        raise ArgumentError(f"groups: {values} numbers in all, more than the {MOST_VALUES} allowed")
+
+
+def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
+    return calibrate(terms.mechanism, sensitivity(statistic, terms.relation), cost)
+
+
+class Till:
+    """Pays once, before the first draw; checks at once that the budget can suffice."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._cost = cost_of(order.terms.guarantee)
+        self._receipt: Receipt | None = None
+        if order.ledger is None and order.dataset is not None:
+            raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
+        if order.ledger is not None:
+            with open_ledger(order.ledger) as ledger:
+                ledger.check(order.dataset, self._cost)
+
+    def pay(self) -> Receipt | None:
+        """Durable when this returns. A crash afterwards wastes budget, and never overdraws it."""
+        if self._order.ledger is not None and self._receipt is None:
+            with open_ledger(self._order.ledger) as ledger:
+                self._receipt = ledger.spend(self._order.dataset, self._cost, self._order.family)
+        return self._receipt
+
+
+def _search(
+    reader: Source, order: Order, cost: float, till: Till
+) -> tuple[dict[str, Bounds], tuple[Selection, ...]]:
+    """A first pass that counts on the candidates, refuses unfit data, pays, and selects."""
+    fills = {c: v for c, v in order.fill.items() if isinstance(v, int | float)}
+    lattices = {c: candidate_lattice(c, w, fills.get(c)) for c, w in order.wishes.items()}
+    # Every column takes part, so that a record is complete here exactly when it is later.
+    present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in order.bounds)
+    parts: tuple[Part, ...] = (
+        ProductSums(present, ((),)),
+        *(Histogram(f) for f in lattices.values()),
+    )
+    sums = reader.sum(SumPlan(parts, order.group_code), order.progress)
+    refuse(sums, order)
+    till.pay()
+    each = equal_shares(cost, len(lattices))
+    bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
+    selections = []
+    for column, counts in zip(lattices, sums.parts[1:], strict=True):
+        wish, pooled = order.wishes[column], counts.sum(axis=1)
+        bounds[column], selection = choose(column, wish, pooled, order.terms, each)
+        selections.append(selection)
+    return {c: bounds[c] for c in order.bounds}, tuple(selections)
+
+
+def refuse(sums: Sums, order: Order) -> None:
+    """Data that do not fit, named by column only. Nothing has been spent or drawn yet."""
+    if sums.unlisted:
+        raise DataError(
+            f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
+            "cover every record (add an 'other' entry and recode the data"
+            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if order.coded else ")")
+        )
+    if order.terms.guarantee.neighbours == "add-remove":
+        return
+    if sums.missing:
+        column = sums.missing[0]
+        raise DataError(
+            f"column {column!r} has missing values. Under replace-one neighbours n is public, so "
+            f"no record may be left out: {_remedy(column, order)}, or use neighbours='add-remove'"
+        )
+    if not sums.sizes.any():
+        raise DataError("the table has no rows; only under add-remove neighbours may it be empty")
+
+
+def _remedy(column: str, order: Order) -> str:
+    if order.groups is not None and column == order.groups.column:
+        return "put such records into a group of the list"
+    if order.person is not None and column == order.person.column:
+        return "say whose records they are"
+    return "name a public fill"
+
+
+def assemble(
+    order: Order,
+    bounds: Mapping[str, Bounds],
+    selections: tuple[Selection, ...],
+    blocks: tuple[Block, ...],
+    sizes: np.ndarray,
+    receipt: Receipt | None,
+) -> Release:
+    """The release, dated and signed with the versions that made it."""
+    now = datetime.datetime.now(datetime.UTC)
+    return Release(
+        family=order.family,
+        model=order.model,
+        guarantee=order.terms.guarantee,
+        population=_population(order.terms, sizes),
+        blocks=blocks,
+        bounds=bounds,
+        groups=order.groups,
+        fill=order.fill,
+        selections=selections,
+        receipt=receipt,
+        software=f"noisewise {VERSION}, opendp {version('opendp')}",
+        created=now.isoformat(timespec="seconds"),
+    )
+
+
+def _population(terms: Terms, sizes: np.ndarray) -> Population:
+    if terms.relation == "replace-one":
+        return Population("public", tuple(int(n) for n in sizes))
+    # A record that moves between groups leaves the total alone: only then is it public.
+    return Population("noisy", total=int(sizes.sum()) if terms.relation == "move" else None)

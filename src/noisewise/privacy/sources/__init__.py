@@ -1,0 +1,58 @@
+"""Where the sensitive table lives: files, data frames, Arrow tables, or an engine behind Ibis."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from noisewise.artifact import ArgumentError
+from noisewise.privacy.plan import Source
+from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
+from noisewise.privacy.sources.files import open_files
+from noisewise.privacy.sources.frames import DatasetBatches, PandasBatches, PolarsBatches
+
+ACCEPTED = (
+    "a path or glob of CSV, Parquet or Arrow files, a database URL such as "
+    "'postgresql://host/db#table', a pandas or Polars data frame, an Arrow table, "
+    "or an Ibis table"
+)
+
+
+def open_source(source: Any) -> Source:
+    """The right reader for whatever the owner has."""
+    if isinstance(source, str | os.PathLike):
+        return _from_text(os.fspath(source))
+    if _is_a(source, "ibis", "Table"):
+        from noisewise.privacy.sources.ibis import IbisSource
+
+        return IbisSource(source)
+    if _is_a(source, "pandas", "DataFrame"):
+        return ArrowSource(PandasBatches(source))
+    if _is_a(source, "polars", "DataFrame", "LazyFrame"):
+        return ArrowSource(PolarsBatches(source))
+    if isinstance(source, ds.Dataset):
+        return ArrowSource(DatasetBatches(source))
+    if isinstance(source, pa.RecordBatch):
+        return ArrowSource(TableBatches(pa.Table.from_batches([source])))
+    if isinstance(source, pa.Table):
+        return ArrowSource(TableBatches(source))
+    raise ArgumentError(f"source: {type(source).__name__} is not accepted; give {ACCEPTED}")
+
+
+def _from_text(text: str) -> Source:
+    if "://" in text:
+        from noisewise.privacy.sources.ibis import connect
+
+        return connect(text)
+    return ArrowSource(*open_files(text))
+
+
+def _is_a(source: Any, library: str, *kinds: str) -> bool:
+    """Whether it, or a class it derives from, is the library's; without importing the library."""
+    return any(
+        kind.__module__.partition(".")[0] == library and kind.__name__ in kinds
+        for kind in type(source).__mro__
+    )

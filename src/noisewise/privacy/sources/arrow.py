@@ -1,0 +1,280 @@
+"""Local tables as Arrow batches: bounded memory, exact sums, no value ever quoted in an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from noisewise.artifact import DataError, NoisewiseError, SourceError
+from noisewise.privacy.lattice import Coded
+from noisewise.privacy.plan import Progress, SumPlan, Sums
+from noisewise.privacy.sources.people import sum_people
+from noisewise.privacy.sums import Accumulator, Columns
+
+BATCH_ROWS = 2**17
+MOST_NAMES = 20
+
+Types = list[tuple[str, pa.DataType | None]]
+Result = TypeVar("Result")
+
+
+class Batches(Protocol):
+    """A table, or one file of it, that can be read again and again in batches of some columns."""
+
+    @property
+    def name(self) -> str:
+        """What an error calls it."""
+
+    def types(self) -> Types:
+        """Columns in order and their types (None: not known before it is parsed, as in CSV)."""
+
+    def rows(self) -> int | None:
+        """Rows in all, where cheaply known."""
+
+    def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
+        """Batches of the plan's columns."""
+
+    def explain(self, plan: SumPlan | None) -> NoisewiseError:
+        """What to say after a reading has failed; without a plan, the first look at the table."""
+
+
+def guarded(step: Callable[[], Result], explain: Callable[[], NoisewiseError]) -> Result:
+    """Run a step; a library's exception is withheld, as cause and context too: it quotes values."""
+    try:
+        return step()
+    except (NoisewiseError, MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001  # a panic of Polars is no Exception
+        pass
+    raise explain()
+
+
+class TableBatches:
+    """An Arrow table in memory."""
+
+    name = "the table"
+
+    def __init__(self, table: pa.Table, batch_rows: int = BATCH_ROWS) -> None:
+        self._table = table
+        self._batch_rows = batch_rows
+
+    def types(self) -> Types:
+        """As the schema says."""
+        return list(zip(self._table.column_names, self._table.schema.types, strict=True))
+
+    def rows(self) -> int | None:
+        """Known."""
+        return int(self._table.num_rows)
+
+    def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
+        """Slices, without a copy."""
+        yield from self._table.select(plan.columns).to_batches(max_chunksize=self._batch_rows)
+
+    def explain(self, plan: SumPlan | None) -> NoisewiseError:
+        """Nothing is known to fail here."""
+        return SourceError(f"{self.name} could not be read to its end")
+
+
+class ArrowSource:
+    """Source over local data: one table, or several files that make up one."""
+
+    def __init__(self, *batches: Batches) -> None:
+        self._all = batches
+
+    def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
+        """Columns exist, once each, in every file; numbers are numbers."""
+        for batches in self._all:
+            types = guarded(batches.types, partial(batches.explain, None))
+            for column in (*numeric, *coded):
+                _check_there(column, types, batches.name)
+            known = dict(types)
+            for column in numeric:
+                if known[column] is not None and not _is_numeric(known[column]):
+                    raise DataError(f"column {column!r} must be numeric, but holds {known[column]}")
+            for column in coded:
+                if known[column] is not None and not _is_codable(known[column]):
+                    raise DataError(
+                        f"column {column!r} must hold text or whole numbers, "
+                        f"but holds {known[column]}"
+                    )
+
+    def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
+        """One pass; two where people have several records, whose number has to be known first."""
+        if plan.person is not None:
+            return sum_people(self._all, plan, _columns_and_people, progress)
+        accumulator = Accumulator(plan)
+        total = None if progress is None else self._rows()
+        done = 0
+        for batches in self._all:
+            for numeric, codes, rows in _columns(batches, plan):
+                accumulator.add(numeric, codes)
+                done += rows
+                if progress is not None:
+                    progress(done, total)
+        return accumulator.result()
+
+    def stream(self, plan: SumPlan, progress: Progress | None = None) -> Iterator[Columns]:
+        """One pass over the columns themselves."""
+        total = None if progress is None else self._rows()
+        done = 0
+        for batches in self._all:
+            for numeric, _, rows in _columns(batches, plan):
+                yield numeric
+                done += rows
+                if progress is not None:
+                    progress(done, total)
+
+    def _rows(self) -> int | None:
+        counts = [guarded(b.rows, partial(b.explain, None)) for b in self._all]
+        return None if None in counts else sum(n for n in counts if n is not None)
+
+
+def _check_there(column: str, types: Types, where: str) -> None:
+    names = [name for name, _ in types]
+    if names.count(column) > 1:
+        raise DataError(f"column {column!r} stands twice in {where}")
+    if column in names:
+        return
+    if all(kind is None for _, kind in types):
+        # The first line of a CSV file without a header is a record.
+        hint = "names are read from its first line" if types else "no column is named by a text"
+    else:
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        hint = f"it has: {', '.join(map(repr, names[:MOST_NAMES]))}{more}"
+    raise DataError(f"column {column!r} is not in {where}; {hint}")
+
+
+def _columns(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, int]]:
+    """Columns as arrays, batch by batch."""
+    for numeric, codes, batch in _batches(batches, plan):
+        yield numeric, codes, batch.num_rows
+
+
+def _columns_and_people(
+    batches: Batches, plan: SumPlan
+) -> Iterator[tuple[Columns, pa.DictionaryArray, int]]:
+    """Level indices and whose record it is, batch by batch; the one may be missing."""
+    person = plan.person
+    if person is None:
+        raise TypeError("the plan names no person")
+    for _, codes, batch in _batches(batches, plan):
+        people = guarded(
+            partial(_people, batch.column(person.column)), partial(unfit, person.column, "an id")
+        )
+        yield codes, people, batch.num_rows
+
+
+def _people(column: pa.Array) -> pa.DictionaryArray:
+    """Ids by their distinct values. NaN is missing, and 1.0 is 1, as everywhere."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_floating(column.type):
+        column = pc.add(column.cast(pa.float64()), 0.0)
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+    return column.dictionary_encode()
+
+
+def _batches(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, pa.RecordBatch]]:
+    reading = iter(batches.read(plan))
+    while True:
+        batch = guarded(lambda: next(reading, None), partial(batches.explain, plan))
+        if batch is None:
+            return
+        numeric = {
+            c: guarded(partial(_floats, batch.column(c), c), partial(unfit, c, "a number"))
+            for c in plan.numeric
+        }
+        codes = {
+            c.column: guarded(partial(_codes, batch.column(c.column), c), partial(misfit, c))
+            for c in plan.codes
+        }
+        if batch.num_rows:
+            yield numeric, codes, batch
+
+
+def unfit(column: str, wanted: str) -> DataError:
+    """A value of the wrong type, not quoted."""
+    return DataError(f"column {column!r} holds something that is not {wanted}")
+
+
+def misfit(code: Coded) -> DataError:
+    """The same for a column with a public list."""
+    textual = isinstance(code.levels[0], str)
+    return unfit(code.column, "text" if textual else "a whole number, as its public list is")
+
+
+def _is_numeric(kind: Any) -> bool:
+    t = pa.types
+    if t.is_dictionary(kind):
+        return _is_numeric(kind.value_type)
+    # A column of nothing but NULL has the type "null": it is missing everywhere, not wrong.
+    kinds = (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _is_text(kind: Any) -> bool:
+    t = pa.types
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
+
+
+def _is_codable(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_codable(kind.value_type)
+    return _is_text(kind) or (_is_numeric(kind) and not pa.types.is_decimal(kind))
+
+
+def _floats(column: pa.Array, name: str) -> np.ndarray:
+    """float64 with NaN for NULL; a copy only where the column has NULLs or another type."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.type != pa.float64():
+        if not _is_numeric(column.type):
+            raise DataError(f"column {name!r} must be numeric, but holds {column.type}")
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.int8())
+        elif pa.types.is_decimal(column.type):
+            # Arrow's own cast is an ulp off for one value in four; text is read correctly rounded.
+            column = column.cast(pa.string())
+        column = column.cast(pa.float64(), safe=False)
+    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _codes(column: pa.Array, code: Coded) -> np.ndarray:
+    """Index of each value in the public list; -1 missing, -2 unlisted."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    textual = isinstance(code.levels[0], str)
+    if _is_text(column.type) != textual and not pa.types.is_null(column.type):
+        held, listed = ("text", "whole numbers") if not textual else ("numbers", "text")
+        raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
+    column, levels = _comparable(column, code)
+    index: np.ndarray = (
+        pc.index_in(column, value_set=levels).fill_null(-2).to_numpy(zero_copy_only=False)
+    )
+    index = index.astype(np.int64)
+    absent = column.is_null().to_numpy(zero_copy_only=False)
+    if absent.any():
+        index[absent] = -1 if code.fill is None else code.levels.index(code.fill)
+    if code.other is not None:
+        index[index == -2] = code.levels.index(code.other)
+    return index
+
+
+def _comparable(column: pa.Array, code: Coded) -> tuple[pa.Array, pa.Array]:
+    """Column and list in one type. NaN becomes NULL: both mean missing."""
+    if isinstance(code.levels[0], str):
+        return column.cast(pa.large_string()), pa.array(code.levels, pa.large_string())
+    if pa.types.is_floating(column.type):
+        # Arrow looks values up by their bits: adding zero makes 0.0 of -0.0.
+        column = pc.add(column.cast(pa.float64()), 0.0)
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+        return column, pa.array([float(v) for v in code.levels], pa.float64())
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    return column.cast(pa.int64()), pa.array(code.levels, pa.int64())

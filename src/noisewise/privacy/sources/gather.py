@@ -1,0 +1,154 @@
+"""What an engine sends back, put in its place: keys become positions in the public lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from noisewise.privacy.lattice import Coded
+from noisewise.privacy.plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
+from noisewise.privacy.sources.snapshot import changed
+
+
+def sum_name(part: int, component: int) -> str:
+    """The column that holds one sum of products."""
+    return f"s{part}_{component}"
+
+
+class Gathered:
+    """The sums of one plan while the answers to its queries come in."""
+
+    def __init__(
+        self, plan: SumPlan, missing: Mapping[str, str], unlisted: Mapping[str, str]
+    ) -> None:
+        """Column by column of the answers: which of the table's columns it finds fault with."""
+        self.rows = 0
+        self._plan = plan
+        self._parts = [np.zeros((_components(p), plan.groups), np.int64) for p in plan.parts]
+        self._sizes = np.zeros(plan.groups, np.int64)
+        filled = {code.column for code in plan.codes if code.fill is not None}
+        filled |= {column for column, fill in plan.numeric.items() if fill is not None}
+        self._may_miss = {n: column for n, column in missing.items() if column not in filled}
+        self._may_not_list = dict(unlisted)
+        self._weight: int | None = None
+        self._missing: set[str] = set()
+        self._unlisted: set[str] = set()
+
+    def add_totals(self, totals: pa.Table) -> None:
+        """Product sums and group sizes."""
+        self._note(totals)
+        group = self._groups(totals)
+        if self._plan.group is not None and ((group < 0) & _flags(totals, "grouped")).any():
+            self._unlisted.add(self._plan.group.column)
+        kept = _flags(totals, "complete") & (group >= 0)
+        np.add.at(self._sizes, group[kept], _integers(totals, "n")[kept])
+        self.add_products(totals)
+
+    def add_products(self, totals: pa.Table) -> None:
+        """The product sums this answer has."""
+        group = self._groups(totals)
+        kept = _flags(totals, "complete") & (group >= 0)
+        names = set(totals.column_names)
+        for p, part in enumerate(self._plan.parts):
+            for i in range(len(part.products) if isinstance(part, ProductSums) else 0):
+                if (name := sum_name(p, i)) in names:
+                    np.add.at(self._parts[p][i], group[kept], _integers(totals, name)[kept])
+
+    def count_people(self, counted: pa.Table) -> None:
+        """Sizes are numbers of people, where records are weighed by them."""
+        self._sizes = _integers(counted, "n")
+
+    def add_unlisted(self, summary: pa.Table) -> None:
+        """Records of groups that are not on the list: known of, but not summed."""
+        self._note(summary)
+        if self._plan.group is not None:
+            self._unlisted.add(self._plan.group.column)
+
+    def add_cells(self, number: int, part: CellCounts, position: int, cells: pa.Table) -> None:
+        """One contingency table, behind those of the cliques before it."""
+        self._weigh(cells)
+        codes = [part.codes[i] for i in part.cliques[position]]
+        index = [_positions(cells.column(f"c{i}"), code) for i, code in enumerate(codes)]
+        listed = np.all([column >= 0 for column in index], axis=0)
+        shape = tuple(len(code.levels) for code in codes)
+        cell = np.ravel_multi_index(tuple(np.where(listed, i, 0) for i in index), shape)
+        start = sum(_cells(part, clique) for clique in part.cliques[:position])
+        self._add(number, np.where(listed, start + cell, -1), cells)
+
+    def add_histogram(self, number: int, part: Histogram, points: pa.Table) -> None:
+        """Counts on lattice points."""
+        self._add(number, _integers(points, "c0") - part.feature.low, points)
+
+    def sums(self) -> Sums:
+        """What was gathered."""
+        return Sums(
+            tuple(self._parts),
+            self._sizes,
+            tuple(sorted(self._missing)),
+            tuple(sorted(self._unlisted)),
+        )
+
+    def _note(self, answer: pa.Table) -> None:
+        """Rows, and columns (never values) that stand in the way."""
+        self.rows += int(_integers(answer, "n").sum())
+        self._missing |= _troubled(answer, self._may_miss)
+        self._unlisted |= _troubled(answer, self._may_not_list)
+
+    def _weigh(self, cells: pa.Table) -> None:
+        """Every table is of the same records (shares of people), so all add up to the same."""
+        weight = int(_integers(cells, "n").sum())
+        if self._weight is not None and weight != self._weight:
+            raise changed()
+        self._weight = weight
+
+    def _add(self, number: int, component: np.ndarray, counts: pa.Table) -> None:
+        group = self._groups(counts)
+        kept = (component >= 0) & (group >= 0)
+        place = component[kept], group[kept]
+        np.add.at(self._parts[number], place, _integers(counts, "n")[kept])
+
+    def _groups(self, answer: pa.Table) -> np.ndarray:
+        """Position of each row's group, -1 where it is not on the list."""
+        if self._plan.group is None:
+            return np.zeros(len(answer), np.int64)
+        return _positions(answer.column("group"), self._plan.group)
+
+
+def _positions(keys: Any, code: Coded) -> np.ndarray:
+    """Positions in the public list; as in the local path a float column is compared as floats."""
+    lookup: dict[Any, int] = {}
+    convert = float if pa.types.is_floating(keys.type) else lambda level: level
+    for position, level in enumerate(code.levels):
+        lookup.setdefault(convert(level), position)
+    return np.array([lookup.get(key, -1) for key in keys.to_pylist()], np.int64)
+
+
+def _integers(answer: pa.Table, name: str) -> np.ndarray:
+    """Whole numbers; the cast refuses whatever is not one."""
+    column = answer.column(name).combine_chunks().cast(pa.int64())
+    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _flags(answer: pa.Table, name: str) -> np.ndarray:
+    return np.array(answer.column(name).to_pylist(), bool)
+
+
+def _troubled(answer: pa.Table, names: Mapping[str, str]) -> set[str]:
+    return {column for name, column in names.items() if _integers(answer, name).any()}
+
+
+def _components(part: Part) -> int:
+    if isinstance(part, ProductSums):
+        return len(part.products)
+    if isinstance(part, CellCounts):
+        return sum(_cells(part, clique) for clique in part.cliques)
+    return part.feature.high - part.feature.low + 1
+
+
+def _cells(part: CellCounts, clique: tuple[int, ...]) -> int:
+    return math.prod(len(part.codes[i].levels) for i in clique)

@@ -1,0 +1,208 @@
+"""Tables in an engine, through Ibis: the sums are formed where the data is, only sums come back.
+
+One aggregate query forms all product sums of a plan; every contingency table and histogram is one
+GROUP BY more (`pushdown`), all of them over one state of the table (`snapshot`). The integers are
+those of the local path, bit for bit (`expressions`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from noisewise.artifact import DataError, SourceError
+from noisewise.artifact.statistics import MAX_ROWS
+from noisewise.privacy.lattice import Coded
+from noisewise.privacy.plan import CellCounts, Histogram, Progress, SumPlan, Sums
+from noisewise.privacy.sources.arrow import BATCH_ROWS, MOST_NAMES, guarded
+from noisewise.privacy.sources.gather import Gathered
+from noisewise.privacy.sources.snapshot import snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from noisewise.privacy.sources.pushdown import Prepared
+
+ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "pyspark": "Spark"}
+
+Answer = TypeVar("Answer")
+
+
+def connect(url: str) -> IbisSource:
+    """A table named by a URL: ``postgresql://user@host/database#table``, ``duckdb://file#table``."""
+    from noisewise.privacy.sources.database import open_table
+
+    table, close = open_table(url)
+    source = IbisSource(table)
+    weakref.finalize(source, close)
+    return source
+
+
+class IbisSource:
+    """Source over any Ibis table."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
+        """Columns exist; numbers are numbers, and categories can be compared with a list."""
+        types = self._ask("reading the names of columns", lambda: dict(self._table.schema()))
+        for column in (*numeric, *coded):
+            if column not in types:
+                names = ", ".join(map(repr, list(types)[:MOST_NAMES]))
+                more = f" and {len(types) - MOST_NAMES} more" if len(types) > MOST_NAMES else ""
+                raise DataError(f"column {column!r} is not in the table; it has: {names}{more}")
+        for column in numeric:
+            if not _is_numeric(types[column]):
+                raise DataError(f"column {column!r} must be numeric, but holds {types[column]}")
+        for column in coded:
+            if not _is_codable(types[column]):
+                raise DataError(
+                    f"column {column!r} must hold text or whole numbers, but holds {types[column]}"
+                )
+
+    def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
+        """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
+        from noisewise.privacy.sources.pushdown import prepare
+
+        person = () if plan.person is None else (plan.person.column,)
+        self.check(tuple(plan.numeric), (*(code.column for code in plan.codes), *person))
+        for code in plan.codes:
+            _check_list(self._table[code.column].type(), code)
+        prepared = self._ask("translating the plan", lambda: prepare(self._table, plan))
+        with self._one_state():
+            gathered = self._gather(prepared)
+        if progress is not None:
+            progress(gathered.rows, gathered.rows)
+        return gathered.sums()
+
+    def stream(
+        self, plan: SumPlan, progress: Progress | None = None
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """The columns leave the engine, batch by batch: random partitions are formed here.
+
+        Spark and Polars hand over the columns asked for as a whole; the other engines stream.
+        """
+        from noisewise.privacy.sources.pushdown import numbers
+
+        self.check(tuple(plan.numeric), ())
+        query = numbers(self._table, plan)
+        reader = self._ask("reading", lambda: _batches(query))
+        done = 0
+        while (batch := self._ask("reading", lambda: next(reader, None))) is not None:
+            yield {c: batch.column(c).to_numpy(zero_copy_only=False) for c in plan.numeric}
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, None)
+
+    @contextlib.contextmanager
+    def _one_state(self) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            self._ask(
+                "beginning a transaction",
+                lambda: held.enter_context(snapshot(self._table.get_backend())),
+            )
+            yield
+            self._ask("ending a transaction", held.close)
+
+    def _gather(self, prepared: Prepared) -> Gathered:
+        gathered = Gathered(prepared.plan, prepared.missing, prepared.unlisted)
+        prepared = self._add_totals(prepared, gathered)
+        if gathered.rows > MAX_ROWS:
+            raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
+        self._add_counts(prepared, gathered)
+        if prepared.plan.person is not None:
+            gathered.count_people(self._fetch("counting people", prepared.people))
+        return gathered
+
+    def _add_totals(self, prepared: Prepared, gathered: Gathered) -> Prepared:
+        """The aggregate; where the table has more groups than the list, of listed groups only.
+
+        A listed group can come back twice (complete records or not), and records without a group
+        once. One row more, and some group is not on the list: there could be too many to fetch.
+        """
+        most = 2 * prepared.plan.groups + 1
+        totals = self._fetch("summing", lambda: prepared.totals().limit(most + 1))
+        if len(totals) > most:
+            prepared = prepared.with_public_list()
+            gathered.add_unlisted(self._fetch("counting groups", prepared.unlisted_groups))
+            totals = self._fetch("summing over listed groups", prepared.totals)
+        gathered.add_totals(totals)
+        for further in prepared.further_totals():
+            gathered.add_products(self._ask("summing", partial(_collected, further)))
+        return prepared
+
+    def _add_counts(self, prepared: Prepared, gathered: Gathered) -> None:
+        for number, part in enumerate(prepared.plan.parts):
+            if isinstance(part, CellCounts):
+                for position, clique in enumerate(part.cliques):
+                    cells = self._fetch("counting cells", partial(prepared.cells, part, clique))
+                    gathered.add_cells(number, part, position, cells)
+            elif isinstance(part, Histogram):
+                points = self._fetch("counting values", partial(prepared.histogram, part))
+                gathered.add_histogram(number, part, points)
+
+    def _fetch(self, step: str, query: Callable[[], Any]) -> pa.Table:
+        return self._ask(step, lambda: _collected(query()))
+
+    def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
+        return guarded(question, partial(self._failure, step))
+
+    def _failure(self, step: str) -> SourceError:
+        return SourceError(
+            f"{self._engine}: {step} failed; what the engine said is withheld, because it may "
+            "quote a record (look into the engine's own log)"
+        )
+
+    @property
+    def _engine(self) -> str:
+        name = "the engine"
+        with contextlib.suppress(Exception):
+            name = self._table.get_backend().name
+        return ENGINES.get(name, name)
+
+
+def _collected(query: Any) -> pa.Table:
+    """The answer as Arrow: Ibis fetches from Spark through pandas, where NULL makes floats."""
+    backend = query.get_backend()
+    if backend.name == "pyspark":
+        backend._run_pre_execute_hooks(query)
+        return backend.raw_sql(backend.compile(query)).toArrow()
+    if backend.name == "postgres":
+        # Ibis opens a server's cursor within a savepoint, and after a failure cannot close it.
+        backend._run_pre_execute_hooks(query)
+        kind = pa.struct(query.schema().to_pyarrow())
+        with backend.con.cursor() as cursor:
+            rows = cursor.execute(backend.compile(query)).fetchall()
+        return pa.Table.from_struct_array(pa.array(rows, kind))
+    return query.to_pyarrow()
+
+
+def _batches(query: Any) -> Iterator[pa.RecordBatch]:
+    """The same for an answer as long as the table. Spark cannot send one piece by piece."""
+    backend = query.get_backend()
+    if backend.name == "pyspark":
+        return iter(_collected(query).to_batches(max_chunksize=BATCH_ROWS))
+    if backend.name == "duckdb":  # Ibis calls what DuckDB has deprecated
+        backend._run_pre_execute_hooks(query)
+        return iter(backend.raw_sql(backend.compile(query)).to_arrow_reader(BATCH_ROWS))
+    return iter(query.to_pyarrow_batches(chunk_size=BATCH_ROWS))
+
+
+def _check_list(kind: Any, code: Coded) -> None:
+    if kind.is_string() != isinstance(code.levels[0], str):
+        held, listed = ("text", "whole numbers") if kind.is_string() else ("numbers", "text")
+        raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
+
+
+def _is_numeric(kind: Any) -> bool:
+    return bool(kind.is_numeric() or kind.is_boolean())
+
+
+def _is_codable(kind: Any) -> bool:
+    return bool(kind.is_string() or (_is_numeric(kind) and not kind.is_decimal()))

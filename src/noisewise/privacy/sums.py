@@ -1,0 +1,218 @@
+"""Exact integer sums of Arrow batches, at the speed of floating point.
+
+Lattice values are whole numbers kept in float64. A product that is asked for is at most 2**30
+(``plan.py`` checks) and a block has at most 2**20 rows, so every partial sum a BLAS kernel can
+form, in whatever order, stays below 2**53: the matrix product is exact. Blocks are then added up in
+64-bit integers (2**32 rows of 2**30). A product of three or four factors is split into two halves,
+so that fourth moments come out of the same kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from noisewise.artifact import DataError
+from noisewise.artifact.statistics import MAX_ROWS, Exponents
+from noisewise.privacy.lattice import evaluate, to_lattice
+from noisewise.privacy.plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
+
+BLOCK_ROWS = 2**14
+"""Rows per matrix product: the block's matrix stays in a core's cache."""
+
+MAX_BATCH = 2**20
+"""Rows per accumulation at most: 2**20 * 2**30 < 2**53."""
+
+Columns = dict[str, np.ndarray]
+
+
+class Accumulator:
+    """Adds batches of one table to the sums of one plan."""
+
+    def __init__(self, plan: SumPlan) -> None:
+        self._plan = plan
+        self._parts = [_Part.of(part, plan.groups) for part in plan.parts]
+        self._sizes = np.zeros(plan.groups, np.int64)
+        self._missing: set[str] = set()
+        self._unlisted: set[str] = set()
+        self._rows = 0
+
+    def add(self, numeric: Columns, codes: Columns) -> None:
+        """One batch: float64 columns (NaN is missing), level indices (-1 missing, -2 unlisted)."""
+        rows = len(next(iter({**numeric, **codes}.values())))
+        self._rows += rows
+        if self._rows > MAX_ROWS:
+            raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
+        numeric, codes = self._complete(rows, numeric, codes)
+        kept = len(next(iter({**numeric, **codes}.values())))
+        for start in range(0, kept, MAX_BATCH):
+            window = slice(start, min(start + MAX_BATCH, kept))
+            self._add_complete(
+                {c: x[window] for c, x in numeric.items()},
+                {c: i[window] for c, i in codes.items()},
+                window.stop - window.start,
+            )
+
+    def result(self) -> Sums:
+        """What was found so far."""
+        parts = tuple(part.result() for part in self._parts)
+        return Sums(parts, self._sizes, tuple(sorted(self._missing)), tuple(sorted(self._unlisted)))
+
+    def _complete(self, rows: int, numeric: Columns, codes: Columns) -> tuple[Columns, Columns]:
+        """Fill what has a public fill value; leave out records that stay incomplete."""
+        fills = self._plan.numeric
+        keep: np.ndarray | None = None
+        numeric = dict(numeric)
+        for column, x in numeric.items():
+            # The minimum is NaN exactly where some value is: the quickest look at all of them.
+            if not x.size or not np.isnan(np.min(x)):
+                continue
+            absent = np.isnan(x)
+            fill = fills[column]
+            if fill is not None:
+                numeric[column] = np.where(absent, fill, x)
+                continue
+            self._missing.add(column)
+            keep = ~absent if keep is None else keep & ~absent
+        for column, index in codes.items():
+            if index.size and index.min() < 0:
+                if (index == -1).any():
+                    self._missing.add(column)
+                if (index == -2).any():
+                    self._unlisted.add(column)
+                keep = index >= 0 if keep is None else keep & (index >= 0)
+        if keep is None:
+            return numeric, codes
+        return {c: x[keep] for c, x in numeric.items()}, {c: i[keep] for c, i in codes.items()}
+
+    def _add_complete(self, numeric: Columns, codes: Columns, rows: int) -> None:
+        if self._plan.group is None:
+            group = None
+            self._sizes[0] += rows
+        else:
+            group = codes[self._plan.group.column]
+            self._sizes += np.bincount(group, minlength=len(self._sizes))
+        for part in self._parts:
+            part.add(numeric, codes, group, rows)
+
+
+class _Part:
+    """Running sums of one part of a plan."""
+
+    def __init__(self, components: int, groups: int) -> None:
+        self._groups = groups
+        self._sums = np.zeros((components, groups), np.int64)
+
+    @staticmethod
+    def of(part: Part, groups: int) -> _Part:
+        if isinstance(part, ProductSums):
+            return _Products(part, groups)
+        if isinstance(part, CellCounts):
+            return _Cells(part, groups)
+        return _Histogram(part, groups)
+
+    def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
+        raise NotImplementedError
+
+    def result(self) -> np.ndarray:
+        return self._sums
+
+    def _count(self, cell: np.ndarray, cells: int, group: np.ndarray | None) -> np.ndarray:
+        """Counts per (cell, group)."""
+        flat = cell if group is None else cell * self._groups + group
+        counts = np.bincount(flat, minlength=cells * self._groups)
+        return counts.reshape(cells, self._groups)
+
+
+class _Products(_Part):
+    """Σ of products through one exact matrix product per block."""
+
+    def __init__(self, part: ProductSums, groups: int) -> None:
+        super().__init__(len(part.products), groups)
+        self._part = part
+        pairs = [_halves(p) for p in part.products]
+        # Short ones first: a product of two features is formed from rows already filled.
+        single = {(i,) for pair in pairs for half in pair for i in half}
+        self._halves = tuple(
+            sorted({half for pair in pairs for half in pair} | single, key=lambda h: (len(h), h))
+        )
+        place = {half: row for row, half in enumerate(self._halves)}
+        self._left = np.array([place[a] for a, _ in pairs])
+        self._right = np.array([place[b] for _, b in pairs])
+
+    def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
+        for window, block in self._blocks(numeric, rows):
+            if group is None:
+                # Only what was asked for: other entries need not be exact, or fit at all.
+                sums = (block @ block.T)[self._left, self._right]
+                self._sums[:, 0] += sums.astype(np.int64)
+            else:
+                self._add_grouped(block, group[window])
+
+    def _add_grouped(self, block: np.ndarray, group: np.ndarray) -> None:
+        for row, (a, b) in enumerate(zip(self._left, self._right, strict=True)):
+            sums = np.bincount(group, weights=block[a] * block[b], minlength=self._groups)
+            self._sums[row] += sums.astype(np.int64)
+
+    def _blocks(self, numeric: Columns, rows: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """The halves' values, a block of rows at a time, in one reused buffer."""
+        # Per-group totals are as long as the list of groups: few, long blocks suit them.
+        size = min(rows, BLOCK_ROWS if self._groups == 1 else MAX_BATCH)
+        buffer = np.empty((len(self._halves), size))
+        for start in range(0, rows, size or 1):
+            window = slice(start, min(start + size, rows))
+            block = buffer[:, : window.stop - window.start]
+            for half, row in zip(self._halves, block, strict=True):
+                self._evaluate(half, numeric, window, block, row)
+            yield window, block
+
+    def _evaluate(
+        self, half: Exponents, numeric: Columns, window: slice, block: np.ndarray, row: np.ndarray
+    ) -> None:
+        """1, a feature, or the product of two features that stand in the block already."""
+        if not half:
+            row[...] = 1.0
+        elif len(half) == 1:
+            feature = self._part.features[half[0]]
+            evaluate(numeric[feature.column][window], feature, row)
+        else:
+            left, right = (self._halves.index((i,)) for i in half)
+            np.multiply(block[left], block[right], out=row)
+
+
+class _Cells(_Part):
+    """Contingency tables."""
+
+    def __init__(self, part: CellCounts, groups: int) -> None:
+        self._shapes = [tuple(len(part.codes[i].levels) for i in clique) for clique in part.cliques]
+        self._sizes = [int(np.prod(shape)) for shape in self._shapes]
+        super().__init__(sum(self._sizes), groups)
+        self._part = part
+
+    def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
+        start = 0
+        for clique, shape, size in zip(self._part.cliques, self._shapes, self._sizes, strict=True):
+            index = tuple(codes[self._part.codes[i].column] for i in clique)
+            cell = np.ravel_multi_index(index, shape)
+            self._sums[start : start + size] += self._count(cell, size, group)
+            start += size
+
+
+class _Histogram(_Part):
+    """Counts on every lattice point."""
+
+    def __init__(self, part: Histogram, groups: int) -> None:
+        super().__init__(part.feature.high - part.feature.low + 1, groups)
+        self._feature = part.feature
+
+    def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
+        u = to_lattice(numeric[self._feature.column], self._feature)
+        cell = u.astype(np.int64) - self._feature.low
+        self._sums += self._count(cell, len(self._sums), group)
+
+
+def _halves(product: Exponents) -> tuple[Exponents, Exponents]:
+    """Split the factors in two, so that no partial product exceeds a lattice value squared."""
+    middle = (len(product) + 1) // 2
+    return product[:middle], product[middle:]

@@ -1,0 +1,54 @@
+"""OWNER: from a sensitive table to one public file.
+
+Names load on first use: looking into a ledger should not wait for OpenDP and Arrow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noisewise.models.exponential_family.release import exponential_family, register_family
+    from noisewise.models.graphical_model.release import graphical_model
+    from noisewise.models.linear_regression.release import linear_regression
+    from noisewise.models.partition.prior import Zellner
+    from noisewise.models.partition.probability import posterior_probability
+    from noisewise.models.partition.quantile import posterior_quantile
+    from noisewise.privacy.arguments import PrivateBounds
+    from noisewise.privacy.publish import Blank
+
+_HOMES = {
+    "Blank": "noisewise.privacy.publish",
+    "PrivateBounds": "noisewise.privacy.arguments",
+    "exponential_family": "noisewise.models.exponential_family.release",
+    "graphical_model": "noisewise.models.graphical_model.release",
+    "linear_regression": "noisewise.models.linear_regression.release",
+    "posterior_probability": "noisewise.models.partition.probability",
+    "posterior_quantile": "noisewise.models.partition.quantile",
+    "register_family": "noisewise.models.exponential_family.release",
+    "Zellner": "noisewise.models.partition.prior",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'noisewise.release' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOMES)
+
+
+__all__ = [
+    "Blank",
+    "PrivateBounds",
+    "Zellner",
+    "exponential_family",
+    "graphical_model",
+    "linear_regression",
+    "posterior_probability",
+    "posterior_quantile",
+    "register_family",
+]
