@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from noisewise import models
 from noisewise.artifact.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from noisewise import (
         datasets,
         diagnostics,
-        models,
         plots,
         priors,
         release,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 _PACKAGES = (
     "datasets",
     "diagnostics",
-    "models",
     "plots",
     "priors",
     "release",

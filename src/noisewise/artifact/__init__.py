@@ -1,5 +1,6 @@
 """THE WIRE: the one file between the owner and the analyst. numpy and the standard library only."""
 
+from noisewise.artifact.answer import PartitionRelease
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.check import Level
 from noisewise.artifact.errors import (
@@ -42,6 +43,7 @@ __all__ = [
     "Neighbours",
     "Noise",
     "NoisewiseError",
+    "PartitionRelease",
     "PersonTables",
     "Population",
     "PowerSums",

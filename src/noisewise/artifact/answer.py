@@ -34,12 +34,12 @@ import numpy as np
 from noisewise.artifact import cautions, check
 from noisewise.artifact.errors import AbsentError, ArgumentError
 from noisewise.artifact.partition import PartitionStatistic, ProbabilitySums, QuantileSum
+from noisewise.artifact.release import Release
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from noisewise.artifact.guarantee import Noise
-    from noisewise.artifact.release import Block, Release
 
 
 @dataclass(frozen=True)
@@ -165,28 +165,39 @@ class Answer:
         return np.array([read(float(m)) for m in means])
 
 
-def answer(release: Release, corrected: bool | None = None) -> Answer:
-    """The release's answer; ``corrected`` chooses the rescaling, by default the owner's choice."""
-    block = _block(release)
-    chosen = release.model.get("rescaling") != "thesis" if corrected is None else corrected
-    statistic = block.statistic
-    if not isinstance(statistic, PartitionStatistic):
-        raise AbsentError(_elsewhere(release))
-    return Answer(statistic, block.noise, block.values[:, 0], bool(chosen))
+class PartitionRelease(Release):
+    """A release that is an answer: what partitions of the table say together."""
 
+    def answer(self, corrected: bool | None = None) -> Answer:
+        """Return the answer and what can be said of its noise.
 
-def _block(release: Release) -> Block:
-    for block in release.blocks:
-        if isinstance(block.statistic, PartitionStatistic):
-            return block
-    raise AbsentError(_elsewhere(release))
+        Args:
+            corrected: which rescaling of the normality method; left out, the owner's choice. Both
+                read the same noisy sums.
+        """
+        (block,) = self.blocks
+        statistic = block.statistic
+        if not isinstance(statistic, PartitionStatistic):
+            raise AbsentError(f"a {self.family} release holds sums over partitions")
+        chosen = self.model.get("rescaling") != "thesis" if corrected is None else corrected
+        return Answer(statistic, block.noise, block.values[:, 0], bool(chosen))
 
+    def interval(self, level: float = 0.9) -> tuple[float, float] | np.ndarray:
+        """Return where the answer would lie without the noise on it.
 
-def _elsewhere(release: Release) -> str:
-    return (
-        f"a {release.family} release holds no posterior probability or quantile; "
-        "it is read by noisewise.infer, or by .table()"
-    )
+        Of a quantile: given the interval that the private search found, which may have missed.
+        """
+        return self.answer().interval(level)
+
+    @property
+    def probability(self) -> float | np.ndarray:
+        """Pr(coefficient ≤ b): a number, or one per cutoff (posterior-probability releases)."""
+        return self.answer().probability
+
+    @property
+    def quantile(self) -> float:
+        """The posterior quantile of the coefficient (posterior-quantile releases)."""
+        return self.answer().quantile
 
 
 def noise_quantile(noise: Noise, level: float) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from noisewise.artifact import check
 from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.forms import ReleaseForm, find_form
 from noisewise.artifact.guarantee import zcdp_epsilon
 from noisewise.artifact.partition import PartitionStatistic, QuantileSum
 from noisewise.artifact.statistics import Clamped, Gram, Monomials, PowerSums, Tables
@@ -18,32 +19,21 @@ if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
 
 
-NEEDS = {
-    "linear-regression": ("gram",),
-    "exponential-family": ("power-sums", "tables"),
-    "graphical-model": ("tables", "person-tables"),
-    "posterior-probability": ("probability-sums",),
-    "posterior-quantile": ("quantile-sum",),
-}
-"""The statistic, or the alternatives, without which a release of the family says nothing."""
-
 MOST = Fraction(sys.float_info.max)
 
 
 def check_release(release: Release) -> None:
     """Raise ReleaseError at the first contradiction."""
-    from noisewise.artifact.release import FAMILIES
-
-    check.one_of(release.family, FAMILIES, "family")
+    form = find_form(release.family)
     if not release.blocks:
         raise ReleaseError("blocks: a release holds at least one statistic")
     check.distinct([b.statistic.kind for b in release.blocks], "blocks: kinds")
     check.text(release.software, "software")
     _check_words(release)
-    _check_family(release)
+    _check_form(release, form)
     for block in release.blocks:
         if isinstance(block.statistic, PartitionStatistic):
-            _check_partition(release, block.statistic, block.noise.sensitivity)
+            _check_partition(block.statistic, block.noise.sensitivity, form)
     _check_shapes(release)
     _check_population(release)
     _check_bounds(release)
@@ -81,45 +71,23 @@ def _check_fill(release: Release) -> None:
             raise ReleaseError(f"fill: {check.shown(fill)} is not a level of {column!r}")
 
 
-def _check_family(release: Release) -> None:
-    """The statistics and words that the family's methods will look up."""
+def _check_form(release: Release, form: ReleaseForm) -> None:
+    """The statistics and words that the model's methods will look up."""
     kinds = [b.statistic.kind for b in release.blocks]
-    needed = NEEDS.get(release.family, kinds)
-    if not set(needed) & set(kinds):
-        raise ReleaseError(f"blocks: a {release.family} release needs {' or '.join(needed)}")
-    if release.family == "exponential-family":
-        check.text(release.model.get("distribution"), "model: 'distribution'")
-    if release.family == "linear-regression":
-        x, y = release.model.get("x"), check.text(release.model.get("y"), "model: 'y'")
-        if not isinstance(x, tuple) or not x:
-            raise ReleaseError("model: 'x' must be a list of columns")
-        for column in (*x, y):
-            if column not in release.block("gram").statistic.columns:
-                raise ReleaseError(f"model: {check.shown(column)} is not a column of the gram")
+    if not set(form.statistics) & set(kinds):
+        raise ReleaseError(f"blocks: a {form.name} release needs {' or '.join(form.statistics)}")
+    form.check(release)
 
 
-def _check_partition(release: Release, statistic: PartitionStatistic, sensitivity: float) -> None:
+def _check_partition(statistic: PartitionStatistic, sensitivity: float, form: ReleaseForm) -> None:
     """One partition's answer may be anything on its lattice: less sensitivity is a lie (E4)."""
-    if len(release.blocks) > 1 or NEEDS.get(release.family) != (statistic.kind,):
+    if form.statistics != (statistic.kind,):
         raise ReleaseError(f"blocks: {statistic.kind} stands alone, in a release of its own family")
-    if release.groups is not None:
-        raise ReleaseError(f"groups: {statistic.kind} is over the whole table")
     if sensitivity < statistic.reach:
         raise ReleaseError(
             f"{statistic.kind}: one partition moves the sums by up to {statistic.reach}, "
             f"more than the sensitivity {sensitivity!r}"
         )
-    model = release.model
-    if statistic.columns != (*_words(model.get("x")), model.get("y")):
-        raise ReleaseError(f"model: 'x' and 'y' must be the columns of {statistic.kind}")
-    if model.get("coefficient") != statistic.coefficient:
-        raise ReleaseError(f"model: 'coefficient' must be that of {statistic.kind}")
-    if not isinstance(statistic, QuantileSum):
-        check.one_of(model.get("rescaling"), ("corrected", "thesis"), "model: 'rescaling'")
-
-
-def _words(value: object) -> tuple[object, ...]:
-    return value if isinstance(value, tuple) else (value,)
 
 
 def _columns(release: Release) -> set[str]:

@@ -14,22 +14,12 @@ from noisewise.artifact import check
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ArgumentError, ReleaseError
+from noisewise.artifact.forms import release_type
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.statistics import MAX_ROWS, PersonTables, Statistic
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from noisewise.artifact.answer import Answer
-
-FAMILIES = (
-    "linear-regression",
-    "exponential-family",
-    "graphical-model",
-    "posterior-probability",
-    "posterior-quantile",
-)
-
 
 MOST_SHOWN = 200
 """Rows that are made for a notebook, which shows fewer."""
@@ -166,6 +156,10 @@ class Release:
     software: str = "noisewise"
     created: str = ""
 
+    def __new__(cls, family: str = "", *_: object, **__: object) -> Release:
+        """Make an instance of the class that stands for releases of this family."""
+        return super().__new__(release_type(family) if cls is Release else cls)
+
     def __post_init__(self) -> None:
         from noisewise.artifact.consistency import check_release
 
@@ -205,35 +199,6 @@ class Release:
         if units not in ("box", "user"):
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
         return views.box_table(self) if units == "box" else views.user_table(self)
-
-    # -- partition releases: the release is the answer ----------------------------------------
-
-    def answer(self, corrected: bool | None = None) -> Answer:
-        """The posterior probability or quantile of a partition release.
-
-        ``corrected`` chooses between the rescalings of the normality method, whichever the owner
-        chose: both read the same noisy sums.
-        """
-        from noisewise.artifact.answer import answer
-
-        return answer(self, corrected)
-
-    @property
-    def probability(self) -> float | np.ndarray:
-        """Pr(coefficient ≤ b): a number, or one per cutoff (posterior-probability releases)."""
-        return self.answer().probability
-
-    @property
-    def quantile(self) -> float:
-        """The posterior quantile of the coefficient (posterior-quantile releases)."""
-        return self.answer().quantile
-
-    def interval(self, level: float = 0.9) -> tuple[float, float] | np.ndarray:
-        """Where the answer would lie without the noise on it (partition releases).
-
-        Of a quantile: given the interval that the private search found, which may have missed.
-        """
-        return self.answer().interval(level)
 
     # -- the file --------------------------------------------------------------------------
 

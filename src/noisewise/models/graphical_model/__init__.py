@@ -1,1 +1,49 @@
 """Discrete graphical models from noisy contingency tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from noisewise.artifact import Release
+from noisewise.models.base import Analyst, Model, Owner, Simulator, register
+
+if TYPE_CHECKING:
+    from noisewise.inference.result import Result
+    from noisewise.simulate.findings import Check
+
+
+class GraphicalModelRelease(Release):
+    """Noisy contingency tables over cliques of categorical columns."""
+
+
+@register
+class GraphicalModelDescription(Model):
+    """Describe the model and import its parts when they are asked for."""
+
+    name = "graphical-model"
+    statistics = ("tables", "person-tables")
+    release_type = GraphicalModelRelease
+
+    def owner(self) -> Owner:
+        """Return the owner's part."""
+        from noisewise.models.graphical_model.release import OWNER
+
+        return OWNER
+
+    def analyst(self) -> Analyst[Any]:
+        """Return the analyst's part."""
+        from noisewise.models.graphical_model.analyst import ANALYST
+
+        return ANALYST
+
+    def simulator(self) -> Simulator[Any]:
+        """Return the simulator."""
+        from noisewise.models.graphical_model.simulate import SIMULATOR
+
+        return SIMULATOR
+
+    def page(self, result: Result | Release, check: Check | None = None) -> str:
+        """Return the HTML page about a result."""
+        from noisewise.models.graphical_model.report import page
+
+        return page(result, check)

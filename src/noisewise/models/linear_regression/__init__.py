@@ -1,1 +1,59 @@
 """Linear regression from a noisy Gram matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from noisewise.artifact import Release, ReleaseError
+from noisewise.artifact.check import shown, text
+from noisewise.models.base import Analyst, Model, Owner, Simulator, register
+
+if TYPE_CHECKING:
+    from noisewise.inference.result import Result
+    from noisewise.simulate.findings import Check
+
+
+class LinearRegressionRelease(Release):
+    """A noisy Gram matrix: every linear regression among its columns."""
+
+
+@register
+class LinearRegression(Model):
+    """Describe the model and import its parts when they are asked for."""
+
+    name = "linear-regression"
+    statistics = ("gram",)
+    release_type = LinearRegressionRelease
+
+    def check(self, release: Release) -> None:
+        """Raise a ReleaseError unless x and y are columns of the Gram matrix."""
+        x, y = release.model.get("x"), text(release.model.get("y"), "model: 'y'")
+        if not isinstance(x, tuple) or not x:
+            raise ReleaseError("model: 'x' must be a list of columns")
+        for column in (*x, y):
+            if column not in release.block("gram").statistic.columns:
+                raise ReleaseError(f"model: {shown(column)} is not a column of the gram")
+
+    def owner(self) -> Owner:
+        """Return the owner's part."""
+        from noisewise.models.linear_regression.release import OWNER
+
+        return OWNER
+
+    def analyst(self) -> Analyst[Any]:
+        """Return the analyst's part."""
+        from noisewise.models.linear_regression.analyst import ANALYST
+
+        return ANALYST
+
+    def simulator(self) -> Simulator[Any]:
+        """Return the simulator."""
+        from noisewise.models.linear_regression.simulate import SIMULATOR
+
+        return SIMULATOR
+
+    def page(self, result: Result | Release, check: Check | None = None) -> str:
+        """Return the HTML page about a result."""
+        from noisewise.models.linear_regression.report import page
+
+        return page(result, check)

@@ -1,7 +1,97 @@
 """Posterior probabilities and quantiles by random partitions (sample and aggregate).
 
 G. Amitai, "Bayesian inference via partitioning under differential privacy" (Duke, 2018), with
-errata E4, E5 and E16. The way of a table: ``assignment`` (who goes where) → ``moments`` (one pass)
-→ ``fit`` (all partitions at once) → ``lattice`` (whole numbers) → noise; for quantiles a ``search``
-for the interval comes before the lattice. Proofs: ``docs/proofs/partition.md``.
+errata E4, E5 and E16. Records are assigned to partitions at random, one pass gathers the moments of
+every partition, all partitions are fitted at once, each answer is put on a lattice of whole
+numbers, and the sum of the whole numbers gets noise; for quantiles a private search for the
+interval comes before the lattice. Proofs: ``docs/proofs/partition.md``.
+
+The release is the answer: nothing is left to infer.
 """
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, NoReturn
+
+from noisewise.artifact import ArgumentError, PartitionRelease, Release, ReleaseError
+from noisewise.artifact.check import one_of
+from noisewise.models.base import Model, Owner, register
+
+if TYPE_CHECKING:
+    from noisewise.inference.result import Result
+    from noisewise.simulate.findings import Check
+
+ANSWERED = "release: a partition release is its own answer; there is no method to choose"
+
+
+class PartitionModel(Model):
+    """What the two kinds of answers share."""
+
+    release_type = PartitionRelease
+
+    def check(self, release: Release) -> None:
+        """Raise a ReleaseError unless the words repeat what the one statistic says."""
+        (kind,) = self.statistics
+        statistic = release.block(kind).statistic
+        if len(release.blocks) > 1:
+            raise ReleaseError(f"blocks: {kind} stands alone, in a release of its own family")
+        if release.groups is not None:
+            raise ReleaseError(f"groups: {kind} is over the whole table")
+        model = release.model
+        x = model.get("x")
+        if statistic.columns != (*(x if isinstance(x, tuple) else (x,)), model.get("y")):
+            raise ReleaseError(f"model: 'x' and 'y' must be the columns of {kind}")
+        if model.get("coefficient") != getattr(statistic, "coefficient", None):
+            raise ReleaseError(f"model: 'coefficient' must be that of {kind}")
+
+    def analyst(self) -> NoReturn:
+        """Raise an ArgumentError: nothing is left to infer."""
+        raise ArgumentError(ANSWERED)
+
+    def simulator(self) -> NoReturn:
+        """Raise an ArgumentError: there is no method to check."""
+        raise ArgumentError(ANSWERED)
+
+    @abstractmethod
+    def owner(self) -> Owner:
+        """Return the owner's part."""
+
+    def page(self, result: Result | Release, check: Check | None = None) -> str:
+        """Return the HTML page about an answer."""
+        from noisewise.models.partition.report import page
+
+        return page(result)
+
+
+@register
+class PosteriorProbability(PartitionModel):
+    """Pr(coefficient ≤ cutoff) of a Bayesian linear regression."""
+
+    name = "posterior-probability"
+    statistics = ("probability-sums",)
+
+    def check(self, release: Release) -> None:
+        """Raise a ReleaseError unless the words repeat what the statistic says."""
+        super().check(release)
+        one_of(release.model.get("rescaling"), ("corrected", "thesis"), "model: 'rescaling'")
+
+    def owner(self) -> Owner:
+        """Return the owner's part."""
+        from noisewise.models.partition.probability import OWNER
+
+        return OWNER
+
+
+@register
+class PosteriorQuantile(PartitionModel):
+    """A posterior quantile of a coefficient of a Bayesian linear regression."""
+
+    name = "posterior-quantile"
+    statistics = ("quantile-sum",)
+
+    def owner(self) -> Owner:
+        """Return the owner's part."""
+        from noisewise.models.partition.quantile import OWNER
+
+        return OWNER

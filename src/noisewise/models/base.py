@@ -1,0 +1,293 @@
+"""The contract of a statistical model, and the list of the models that are known.
+
+A model is one folder. Its ``__init__`` holds a light description, a subclass of `Model`, and
+registers it. The four parts of a model are imported when they are first asked for, so that the
+owner's half never loads the analyst's and the other way round:
+
+* `Owner` (``release.py``): what to publish, and how the owner asks for it;
+* `Analyst` (``analyst.py``): from a release to a posterior, method by method;
+* `Simulator` (``simulate.py``): simulated releases, for ``check`` and ``plan``;
+* the page that ``report`` writes about a result (``report.py``).
+
+``infer``, ``check``, ``plan``, ``predict``, ``report``, the files and the command line ask the list
+and know no model by name. This module imports ``artifact`` only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.forms import ReleaseForm, discover_with, forget_form, register_form
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from noisewise.inference.posterior import Posterior
+    from noisewise.inference.prediction import Prediction
+    from noisewise.inference.result import Result
+    from noisewise.simulate.findings import Check
+    from noisewise.simulate.trials import Outcome, Scene, Trials
+
+Progress = Callable[[int, int], None]
+"""Called with steps done and steps in all."""
+
+P = TypeVar("P")
+"""A model's problem: everything its methods need, read from a release once."""
+
+Method = Callable[[P, int, int, int, "Progress | None"], "Result"]
+"""Problem, seed, chains, draws per chain and progress in; a result out."""
+
+WordKind = Literal[
+    "column",
+    "columns",
+    "bounds",
+    "interval",
+    "cliques",
+    "levels",
+    "list",
+    "fill",
+    "value",
+    "assignments",
+    "number",
+    "numbers",
+    "count",
+    "flag",
+    "text",
+]
+"""How the text of a command-line option becomes a Python value (``cli/words.py``)."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """One argument of a model's release function, as the command line asks for it.
+
+    The option is ``--name`` with dashes for underscores. ``planned`` tells whether ``plan`` asks
+    for it too; an argument that only matters for real records, such as a fill value, is not.
+    """
+
+    name: str
+    kind: WordKind
+    help: str
+    required: bool = False
+    default: object = None
+    planned: bool = True
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The owner's part: the function that releases, and its own arguments.
+
+    ``privacy`` names the shared privacy options that the function takes (``privacy/options.py``).
+    ``prepare`` may turn the values of the command line into the function's keyword arguments.
+    ``plan_trials`` is the number of simulated releases of a plan unless one is given; None where
+    nothing can be planned.
+    """
+
+    release: Callable[..., Release]
+    words: tuple[Word, ...]
+    summary: str
+    privacy: tuple[str, ...]
+    prepare: Callable[[Mapping[str, object]], dict[str, object]] = dict
+    plan_trials: int | None = 50
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an analyst asks beyond the release: a prior, and the model's own words."""
+
+    prior: object = None
+    words: Mapping[str, object] = field(default_factory=dict)
+
+    def only(self, known: Sequence[str], model: str) -> None:
+        """Raise an ArgumentError at a word that the model does not know."""
+        for word in self.words:
+            if word not in known:
+                has = f"which takes {', '.join(known)}" if known else "which takes none"
+                raise ArgumentError(f"{word}: is no option of a {model}, {has}")
+
+
+class Analyst(ABC, Generic[P]):
+    """The analyst's part: problems, methods, and what can be asked of a posterior."""
+
+    methods: Mapping[str, Method[P]]
+    combining: tuple[str, ...] = ()
+    """Methods that take several releases of the same records."""
+
+    @abstractmethod
+    def default_method(self, release: Release) -> str:
+        """Return the method to use where none is named."""
+
+    @abstractmethod
+    def problem(self, releases: Sequence[Release], question: Question) -> P:
+        """Read one release, or several of the same records, into what the methods need."""
+
+    def cautions(self, problem: P, question: Question) -> tuple[str, ...]:
+        """Return warnings about the problem, before anything is sampled."""
+        return ()
+
+    def title(self, post: Posterior) -> str:
+        """Return what the posterior is of, such as ``spend on age, income``."""
+        return ", ".join(post.draws)
+
+    def covariates(self, post: Posterior) -> tuple[str, ...]:
+        """Return the columns whose values a prediction needs."""
+        return ()
+
+    def predict(self, post: Posterior, at: Mapping[str, float], seed: int) -> Prediction:
+        """Predict a new record at covariates that were checked already."""
+        raise ArgumentError("predict: this model predicts no single record")
+
+    def attributes(self, post: Posterior) -> dict[str, object]:
+        """Return what a posterior file must keep for ``restore``, in JSON's types."""
+        return {}
+
+    def restore(self, attributes: Mapping[str, object]) -> dict[str, object]:
+        """Return the fields of a Posterior that ``attributes`` kept."""
+        return {}
+
+
+class Simulator(ABC, Generic[P]):
+    """The simulated releases behind ``check`` and ``plan``."""
+
+    clamping_biases: bool = False
+    """Whether clamped records bias the model's results: its methods do not know of bounds."""
+
+    @abstractmethod
+    def usual_methods(self, release: Release) -> tuple[str, ...]:
+        """Return the methods worth trying, best first."""
+
+    def yardstick(self, methods: tuple[str, ...]) -> tuple[str, ...]:
+        """Return methods to run beside these for comparison, where that costs little."""
+        return ()
+
+    @abstractmethod
+    def template(self, problem: P, n: int | None) -> P:
+        """Return the problem with one group of n records (None: as many as its median group)."""
+
+    @abstractmethod
+    def from_prior(self, rng: np.random.Generator, problem: P, trials: int) -> Trials[P]:
+        """Draw truths from the prior, and a simulated release of each."""
+
+    @abstractmethod
+    def scene(
+        self, problem: P, n: int, guesses: Mapping[str, float], trials: int, seed: int
+    ) -> Scene[P]:
+        """Make records at one guessed truth, for every trial of a plan."""
+
+    @abstractmethod
+    def run(
+        self, trials: Trials[P], method: str, seed: int, progress: Progress | None = None
+    ) -> Outcome:
+        """Infer every trial by one method."""
+
+    @abstractmethod
+    def settings(self, problem: P) -> dict[str, object]:
+        """Return what is simulated, in words: at least ``what``, ``mechanism``, ``noise_scale``."""
+
+
+class Model(ABC):
+    """One statistical model: its name, its statistics, and where its parts are.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.models.find("linear-regression").statistics
+        ('gram',)
+    """
+
+    name: ClassVar[str]
+    """The model in release files and on the command line, such as ``linear-regression``."""
+    statistics: ClassVar[tuple[str, ...]]
+    """Kinds of statistics of which a release must hold at least one."""
+    release_type: ClassVar[type[Release]] = Release
+
+    def check(self, release: Release) -> None:
+        """Raise a ReleaseError where the model's words and the statistics do not fit."""
+        return
+
+    @abstractmethod
+    def owner(self) -> Owner:
+        """Return the owner's part."""
+
+    @abstractmethod
+    def analyst(self) -> Analyst[Any]:
+        """Return the analyst's part; an ArgumentError where nothing is left to infer."""
+
+    @abstractmethod
+    def simulator(self) -> Simulator[Any]:
+        """Return the simulator; an ArgumentError where nothing can be simulated."""
+
+    @abstractmethod
+    def page(self, result: Result | Release, check: Check | None = None) -> str:
+        """Return the HTML page about a result."""
+
+
+PARTS = ("name", "statistics", "owner", "analyst", "simulator", "page")
+"""What every model must have."""
+
+_MODELS: dict[str, Model] = {}
+
+M = TypeVar("M", bound=type[Model])
+
+
+def register(model: M) -> M:
+    """Make a model known to the whole library; usable as a decorator.
+
+    Args:
+        model: a subclass of `Model` that has all parts.
+
+    Returns:
+        The class itself.
+    """
+    if not (isinstance(model, type) and issubclass(model, Model)):
+        raise ArgumentError("model: must be a subclass of noisewise.models.Model")
+    abstract = getattr(model, "__abstractmethods__", frozenset())
+    missing = [part for part in PARTS if part in abstract or not hasattr(model, part)]
+    if missing:
+        raise ArgumentError(
+            f"model: {model.__name__} lacks {', '.join(missing)}; a model has {', '.join(PARTS)}"
+        )
+    if model.name in _MODELS:
+        raise ArgumentError(
+            f"model: there is a model {model.name!r} already; there are {', '.join(_MODELS)}"
+        )
+    described = model()
+    _MODELS[model.name] = described
+    register_form(ReleaseForm(model.name, model.statistics, described.check, model.release_type))
+    return model
+
+
+def unregister(name: str) -> None:
+    """Forget a model that was registered from outside (for tests and notebooks)."""
+    _MODELS.pop(name, None)
+    forget_form(name)
+
+
+def find(name: str) -> Model:
+    """Return the model of that name; an ArgumentError names those there are."""
+    if name not in _MODELS:
+        load_plugins()
+    if name not in _MODELS:
+        raise ArgumentError(f"model: there is no {name!r}; there are {', '.join(_MODELS)}")
+    return _MODELS[name]
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all models, in the order in which they were registered."""
+    load_plugins()
+    return tuple(_MODELS)
+
+
+@cache
+def load_plugins() -> None:
+    """Import the models that installed packages declare as entry points ``noisewise.models``."""
+    for entry in entry_points(group="noisewise.models"):
+        entry.load()
+
+
+discover_with(load_plugins)
