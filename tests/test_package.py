@@ -60,7 +60,7 @@ def test_the_owners_half_needs_nothing_of_the_analysts() -> None:
 
 def test_the_analysts_half_needs_nothing_of_the_owners() -> None:
     """Nor ArviZ, numpyro or mbi, until a method asks for them."""
-    code = "import noisewise; noisewise.inference.METHODS; noisewise.infer"
+    code = "import noisewise; noisewise.inference.ANALYST.methods; noisewise.infer"
     ended = run_without((*OWNERS, "arviz", "numpyro", "mbi", "networkx"), code)
     assert ended.returncode == 0, ended.stderr
 

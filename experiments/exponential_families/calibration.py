@@ -23,7 +23,8 @@ from experiments.exponential_families.baselines import (
 )
 from experiments.exponential_families.simulate import Trials, simulate
 from noisewise.models.exponential_family import gibbs, moments
-from noisewise.models.exponential_family.analyst import METHODS, Family
+from noisewise.models.exponential_family.analyst import ANALYST
+from noisewise.models.exponential_family.family import Family
 from noisewise.models.exponential_family.gibbs_sweep import Law
 from noisewise.models.exponential_family.moments import Joint
 from noisewise.models.exponential_family.observed import Interval
@@ -42,7 +43,7 @@ def infer(method: str, given: Trials, seed: int) -> np.ndarray:
     """Draws (trial, draw, parameter) by one of the library's methods."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        post = METHODS[method](given.problem, seed, CHAINS, DRAWS, None)
+        post = ANALYST.methods[method](given.problem, seed, CHAINS, DRAWS, None)
     flat = [v.reshape(len(v), -1) for v in post.draws.values()]
     return np.stack(flat, axis=-1)
 
@@ -61,7 +62,7 @@ def line(label: str, draws: np.ndarray, truth: np.ndarray, began: float) -> tupl
 def cell(name: str, n: int, epsilon: float, outside: str, trials: int, seed: int) -> None:
     """One model at one size and budget, every method."""
     given = simulate(name, trials, n, epsilon, outside, seed)
-    for method in METHODS:
+    for method in ANALYST.methods:
         began = time.time()
         line(
             f"{name} {outside} n={n} eps={epsilon} {method}",

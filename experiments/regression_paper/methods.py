@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.regression_paper.simulate import EXACT, Sensitivity, as_printed, simulate, tight
-from noisewise.inference import METHODS
+from noisewise.inference import methods
 from noisewise.models.linear_regression.assemble import judge
 from noisewise.models.linear_regression.slabs import subset
 
@@ -70,7 +70,7 @@ def answer(method: str, batch: Batch, chains: int, draws: int, burn_in: int = 0)
         sensitivity=batch.widths if private else EXACT,
     )  # fmt: skip
     # The conjugate posterior of the exact sums is what naive computes, had they been released.
-    run = METHODS["linear-regression"][method if private else "naive"]
+    run = methods("linear-regression")[method if private else "naive"]
     if method == "mcmc-individual":
         # It compiles for every n; the clock should not see that.
         run(subset(problem, np.array([0])), batch.seed, chains, draws, None)

@@ -29,7 +29,7 @@ from experiments.thesis_regression.tracts import (
     generated,
     loaded,
 )
-from noisewise.inference import METHODS
+from noisewise.inference import methods as methods_of
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 RESPONSE = NormalInverseGamma([0.1, 0.5], np.diag([0.001, 0.001]), 1000, 0.5)
@@ -103,7 +103,7 @@ def draws(
         private=method != "non-private",
     )  # fmt: skip
     known = {"non-private": "naive", MATCHED: "exact"}
-    run = METHODS["linear-regression"][known.get(method, method)]
+    run = methods_of("linear-regression")[known.get(method, method)]
     post = run(problem, settings["seed"], settings["chains"], settings["draws"], None)
     return {**post.draws, "ess": np.min(list(post.ess.values()), axis=0)}
 

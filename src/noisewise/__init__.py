@@ -35,18 +35,13 @@ if TYPE_CHECKING:
         SearchError,
         SourceError,
     )
-    from noisewise.inference import (
-        Conjugate,
-        Family,
-        GraphicalModel,
-        GraphicalPosterior,
-        Posterior,
-        Prediction,
-        infer,
-        load_posterior,
-        register_family,
-    )
-    from noisewise.simulate import check, plan
+    from noisewise.inference import Posterior, Prediction, Result, infer, load, load_posterior
+    from noisewise.models.exponential_family.families import register_family
+    from noisewise.models.exponential_family.family import Conjugate, Family
+    from noisewise.models.graphical_model.model import GraphicalModel
+    from noisewise.models.graphical_model.posterior import GraphicalPosterior
+    from noisewise.simulate.calibration_check import check
+    from noisewise.simulate.planning import plan
 
 _PACKAGES = (
     "datasets",
@@ -74,19 +69,14 @@ _HOMES = {
         "noisewise.artifact",
     ),
     **dict.fromkeys(
-        (
-            "Conjugate",
-            "Family",
-            "GraphicalModel",
-            "GraphicalPosterior",
-            "Posterior",
-            "Prediction",
-            "infer",
-            "load_posterior",
-            "register_family",
-        ),
+        ("Posterior", "Prediction", "Result", "infer", "load", "load_posterior"),
         "noisewise.inference",
     ),
+    "Conjugate": "noisewise.models.exponential_family.family",
+    "Family": "noisewise.models.exponential_family.family",
+    "GraphicalModel": "noisewise.models.graphical_model.model",
+    "GraphicalPosterior": "noisewise.models.graphical_model.posterior",
+    "register_family": "noisewise.models.exponential_family.families",
     **dict.fromkeys(("check", "plan"), "noisewise.simulate"),
 }
 
@@ -117,6 +107,7 @@ __all__ = [
     "Prediction",
     "Release",
     "ReleaseError",
+    "Result",
     "SearchError",
     "SourceError",
     "__version__",
@@ -124,6 +115,7 @@ __all__ = [
     "datasets",
     "diagnostics",
     "infer",
+    "load",
     "load_posterior",
     "models",
     "plan",

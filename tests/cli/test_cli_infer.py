@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
-from noisewise.inference import Posterior
 from noisewise.models.exponential_family.families import Categorical
+from noisewise.models.exponential_family.posterior import FamilyPosterior
+from noisewise.models.linear_regression.posterior import RegressionPosterior
 from tests.inference.regressions import release, table
 
 Run = Callable[..., Any]
@@ -30,7 +30,7 @@ def published(folder: Path, **words: Any) -> Path:
     return made.save(folder / "r.json")
 
 
-def made(x: tuple[str, ...], groups: tuple[str, ...] | None = None) -> Posterior:
+def made(x: tuple[str, ...], groups: tuple[str, ...] | None = None) -> RegressionPosterior:
     """Draws around cost = 10 age - 5 bmi + 100, without sampling."""
     rng = np.random.default_rng(1)
     lead = () if groups is None else (len(groups),)
@@ -38,7 +38,7 @@ def made(x: tuple[str, ...], groups: tuple[str, ...] | None = None) -> Posterior
     middle = {"age": 10.0, "bmi": -5.0, "intercept": 100.0, "sigma2": 400.0}
     draws = {n: middle[n] * rng.normal(1, 0.02, (*lead, 4, 250)) for n in names}
     fine = {n: np.full(lead, 1.0) for n in names}, {n: np.full(lead, 900.0) for n in names}
-    return Posterior(draws, *fine, "exact", x, "cost", groups)
+    return RegressionPosterior(draws, *fine, "exact", x, "cost", keys=groups)
 
 
 @pytest.fixture
@@ -184,10 +184,9 @@ def test_predict_groups_and_families(noisewise: Run, tmp_path: Path) -> None:
     assert [row["group"] for row in rows] == ["north", "south"]
     family = Categorical(("a", "b"))
     share = np.random.default_rng(2).uniform(size=(4, 250))
-    one = made(())
     fine = dict.fromkeys(family.names, np.float64(1.0)), dict.fromkeys(family.names, 900.0)
     draws = {"p[a]": share, "p[b]": 1 - share}
-    replace(one, draws=draws, rhat=fine[0], ess=fine[1], family=family).save(out)
+    FamilyPosterior(draws, *fine, "exact", "cost", family).save(out)
     (row,) = json.loads(noisewise("predict", out, "--json").out)
     assert row == pytest.approx({"a": share.mean(), "b": 1 - share.mean()})
     assert "no covariates" in noisewise("predict", out, "--at", "a=1").err

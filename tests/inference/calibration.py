@@ -19,7 +19,7 @@ from experiments.regression_paper.simulate import (
     vague_covariates,
 )
 from noisewise import diagnostics
-from noisewise.inference import METHODS
+from noisewise.inference import methods
 from noisewise.inference.posterior import Posterior
 from noisewise.models.linear_regression import exact
 
@@ -64,7 +64,7 @@ def cells(trials: int, seed: int, chosen: Sequence[str]) -> Iterator[str]:
             if "paper" in chosen or method != "exact":
                 powers = method == "gibbs-noisy"
                 problem, truth = simulate(trials, n, epsilon, d, seed, monomials=powers)
-                post = METHODS["linear-regression"][method](problem, seed, 4, 1000, None)
+                post = methods("linear-regression")[method](problem, seed, 4, 1000, None)
                 yield line(f"paper n={n} eps={epsilon} d={d}", post, truth)
     for shape, draw in SHAPES.items() if "robust" in chosen else ():
         for n, epsilon in ROBUST:

@@ -9,7 +9,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, ReleaseError
-from noisewise.inference import METHODS
+from noisewise.inference import methods
 from noisewise.models.linear_regression.problem import problem
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
 from tests.artifact.factories import FACTORIES
@@ -30,7 +30,7 @@ def test_another_family() -> None:
 def test_an_unknown_method_lists_the_known_ones() -> None:
     with pytest.raises(ArgumentError) as refused:
         nw.infer(small(), "gibs")
-    assert all(m in str(refused.value) for m in METHODS["linear-regression"])
+    assert all(m in str(refused.value) for m in methods("linear-regression"))
     assert "'gibs'" in str(refused.value)
 
 

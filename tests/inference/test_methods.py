@@ -11,13 +11,13 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import Mechanism, Release
-from noisewise.inference import METHODS, Posterior
+from noisewise.inference import Posterior, methods
 from tests.inference.agreement import TOLERANCE, departures, summary
 from tests.inference.regressions import CHAINS, DRAWS, GROUPS, release, table
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
 
-EVERY = tuple(METHODS["linear-regression"])
+EVERY = tuple(methods("linear-regression"))
 BATCHED = tuple(m for m in EVERY if m != "mcmc-individual")
 BOUNDS = {"dose": (0.0, 4.0), "effect": (-2.0, 2.0)}
 NAMES = ("dose", "intercept", "sigma2")

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
-from noisewise.artifact import ArgumentError, Bounds, Noise
+from noisewise.artifact import ArgumentError, Bounds, Noise, ReleaseError
 from noisewise.artifact.release import Receipt
 from noisewise.inference import combine, disagreement
 from tests.inference.regressions import release, table
@@ -92,9 +92,15 @@ def test_other_methods_say_which_can(method: str) -> None:
         nw.infer([made(1), made(2)], method, same_population=True)
 
 
-@pytest.mark.parametrize("given", [[], None, "r.json", ["r.json"], [made(1), None], 7])
+@pytest.mark.parametrize("given", [[], None, [made(1), None], 7])
 def test_no_releases(given: Any) -> None:
     with pytest.raises(ArgumentError, match="must be a Release, or a list of them"):
+        nw.infer(given)
+
+
+@pytest.mark.parametrize("given", ["r.json", ["r.json"]])
+def test_a_path_is_read(given: Any) -> None:
+    with pytest.raises(ReleaseError, match=r"cannot read r\.json"):
         nw.infer(given)
 
 

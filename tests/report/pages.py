@@ -8,10 +8,14 @@ import numpy as np
 
 from noisewise.inference import Posterior
 from noisewise.models.exponential_family.families import Categorical, Poisson
+from noisewise.models.exponential_family.posterior import FamilyPosterior
+from noisewise.models.linear_regression.posterior import RegressionPosterior
 from tests.inference.regressions import release
 
 
-def regression(x: tuple[str, ...] = ("dose",), groups: int = 0, **words: Any) -> Posterior:
+def regression(
+    x: tuple[str, ...] = ("dose",), groups: int = 0, **words: Any
+) -> RegressionPosterior:
     rng = np.random.default_rng(7)
     names = (*x, "intercept", "sigma2")
     lead = (groups,) if groups else ()
@@ -29,7 +33,7 @@ def regression(x: tuple[str, ...] = ("dose",), groups: int = 0, **words: Any) ->
         "without_noise": lambda: {n: np.full(lead, 0.1) for n in names},
         **words,
     }
-    return Posterior(
+    return RegressionPosterior(
         draws, dict.fromkeys(names, flat * 1.001), dict.fromkeys(names, flat * 900), "exact",
         x, "effect", **said,
     )  # fmt: skip
@@ -45,4 +49,4 @@ def of_family(name: str) -> Posterior:
         shares = rng.dirichlet([20, 30, 50], (4, 1000))
         draws = {n: shares[..., i] for i, n in enumerate(family.names)}
     good = dict.fromkeys(draws, np.array(1.0)), dict.fromkeys(draws, np.array(2000.0))
-    return Posterior(draws, *good, "exact", (), "count", family=family, prior="weak")
+    return FamilyPosterior(draws, *good, "exact", "count", family, prior="weak")

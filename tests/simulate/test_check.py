@@ -18,7 +18,9 @@ from typer.testing import CliRunner
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.main import app
-from noisewise.simulate import Check, MethodCheck, check, load_check, templates
+from noisewise.inference.api import asked
+from noisewise.simulate import Check, MethodCheck, check, load_check
+from noisewise.simulate.settings import simulated
 from tests.inference.regressions import table
 from tests.report.pages import regression
 
@@ -86,8 +88,8 @@ def test_families(family: str, words: dict[str, Any]) -> None:
 
 def test_trials_have_the_settings_of_the_release() -> None:
     release = regression_release(400, 0.5, neighbours="add-remove")
-    given = templates.template(release, None, None, None)
-    made = templates.from_prior(np.random.default_rng(0), given, 64)
+    simulator, given = simulated(release, asked(None))
+    made = simulator.from_prior(np.random.default_rng(0), given, 64)
     assert made.problem.noisy_n
     assert made.problem.noise_scale == pytest.approx(float(release.blocks[0].noise_scales[0]))
     assert np.abs(made.problem.n.mean() - given.n[0]) < 4 * given.noise_scale

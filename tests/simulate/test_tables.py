@@ -9,9 +9,11 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
+from noisewise.inference.api import asked
 from noisewise.models.graphical_model import simulate as graphical
 from noisewise.models.graphical_model.problem import Problem
-from noisewise.simulate import check, plan, templates
+from noisewise.simulate import check, plan
+from noisewise.simulate.settings import simulated
 
 LEVELS = {"a": ["u", "v"], "b": ["p", "q", "r"], "c": ["x", "y"]}
 NAMES = ("p[a=u]", "p[b=p]", "p[b=q]", "p[c=x]")
@@ -25,7 +27,8 @@ def blank(n: int, epsilon: float, neighbours: str = "replace-one") -> Release:
 
 
 def problem(n: int = 20_000) -> Problem:
-    return templates.template(blank(n, 1.0), None, None, None, n)  # type: ignore[no-any-return]
+    tables: Problem = simulated(blank(n, 1.0), asked(None), n)[1].groups[0]
+    return tables
 
 
 def test_tables_have_the_shares_of_the_model() -> None:
@@ -33,7 +36,7 @@ def test_tables_have_the_shares_of_the_model() -> None:
     given = problem()
     made = graphical.from_prior(np.random.default_rng(1), given, 10)
     assert made.names == NAMES
-    for each, truth in zip(made.problem, made.truth, strict=True):
+    for each, truth in zip(made.problem.groups, made.truth, strict=True):
         _, found = graphical.shares(given, each.y / given.n)
         assert np.abs(found - truth).max() < 5 * np.sqrt(0.25 / 20_000) + 40 / 20_000
 
@@ -55,11 +58,11 @@ GUESSES: list[tuple[Mapping[str, float], tuple[float, ...]]] = [
 
 @pytest.mark.parametrize(("given", "wanted"), GUESSES)
 def test_guessed_shares(given: Mapping[str, float], wanted: tuple[float, ...]) -> None:
-    made = graphical.stage(problem(), given, 4, 0)
-    np.testing.assert_allclose(list(made.told.values()), wanted, atol=1e-9)
+    made = graphical.scene(problem(), given, 4, 0)
+    np.testing.assert_allclose(list(made.guess.values()), wanted, atol=1e-9)
     _, found = graphical.shares(made.problem, made.counts / made.problem.n)
     np.testing.assert_allclose(found.mean(axis=0), wanted, atol=0.01)
-    assert made.without(0, 0.95)[0] == pytest.approx(
+    assert made.width_without_privacy(0, 0.95)[0] == pytest.approx(
         3.92 * np.sqrt(wanted[0] * (1 - wanted[0]) / 20_000), rel=1e-3
     )
 
@@ -67,22 +70,22 @@ def test_guessed_shares(given: Mapping[str, float], wanted: tuple[float, ...]) -
 @pytest.mark.parametrize("bad", [{"p[a=u]": 1.2}, {"p[a=u]": -0.1}, {"p[a=u]": 0.5, "p[a=v]": 0.1}])
 def test_shares_that_do_not_add_up(bad: Mapping[str, float]) -> None:
     with pytest.raises(ArgumentError, match="must be above zero and add up to 1"):
-        graphical.stage(problem(), bad, 2, 0)
+        graphical.scene(problem(), bad, 2, 0)
 
 
 def test_refusals() -> None:
     with pytest.raises(ArgumentError, match=r"guess: 'p\[z=1\]' is unknown"):
-        graphical.stage(problem(), {"p[z=1]": 0.1}, 2, 0)
+        graphical.scene(problem(), {"p[z=1]": 0.1}, 2, 0)
     with pytest.raises(ArgumentError, match="method: must be one of bayes, not 'cgm'"):
         check(blank(100, 1.0), ["cgm"])
-    with pytest.raises(ArgumentError, match="prior: does not go with a graphical model"):
+    with pytest.raises(ArgumentError, match="prior: do not go with a graphical model"):
         check(blank(100, 1.0), prior=nw.priors.Beta())
 
 
 def test_secret_sizes_are_estimated_from_the_tables() -> None:
-    given = templates.template(blank(1000, 1.0, "add-remove"), None, None, None, 1000)
+    given = simulated(blank(1000, 1.0, "add-remove"), asked(None), 1000)[1].groups[0]
     made = graphical.from_prior(np.random.default_rng(0), given, 8)
-    sizes = np.array([p.n for p in made.problem])
+    sizes = np.array([p.n for p in made.problem.groups])
     assert (sizes != 1000).all()
     assert np.abs(sizes - 1000).max() < 60
 

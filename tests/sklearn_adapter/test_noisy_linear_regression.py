@@ -14,7 +14,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError
-from noisewise.inference import Posterior
+from noisewise.models.linear_regression.posterior import RegressionPosterior
 from tests.inference.regressions import release, table
 
 pytest.importorskip("sklearn")
@@ -59,7 +59,7 @@ def test_deviations_hold_both_uncertainties() -> None:
     pair = np.array([[1.0, -1.0], [1.0, -1.0]]) * np.sqrt(3 / 8)
     one = pair, np.array([[1.0, 1.0], [-1.0, -1.0]]) * np.sqrt(3 / 8)
     draws = {"a": 2 + one[0], "intercept": 1 + one[1], "sigma2": np.full((2, 2), 4.0)}
-    post = Posterior(draws, {}, {}, "exact", ("a",), "b")
+    post = RegressionPosterior(draws, {}, {}, "exact", ("a",), "b")
     mean, deviation = NoisyLinearRegression()._keep(post).predict([[3.0]], return_std=True)
     assert mean == pytest.approx([7.0])
     assert deviation == pytest.approx([3.0])
@@ -134,7 +134,7 @@ class Tabled(NoisyLinearRegression):
         names = [*(f"x{i}" for i in range(X.shape[1])), "intercept", "sigma2"]
         numbers = [*theta, max(float(np.var(y - full @ theta)), 1e-12)]
         draws = {n: np.full((2, 3), v) for n, v in zip(names, numbers, strict=True)}
-        self._keep(Posterior(draws, {}, {}, "exact", tuple(names[:-2]), "y"))
+        self._keep(RegressionPosterior(draws, {}, {}, "exact", tuple(names[:-2]), "y"))
         return self
 
 

@@ -18,7 +18,7 @@ from experiments.reproduce.canvas import grid, legend_beside
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from noisewise import datasets, diagnostics
-from noisewise.inference import METHODS
+from noisewise.inference import methods
 from noisewise.models.linear_regression.problem import default_covariates
 from noisewise.priors import NormalInverseGamma
 
@@ -53,7 +53,7 @@ def predicted(
         noise, way, exact, epsilon, PRIOR, default_covariates(WAYS["ours"].units),
         monomials=method == "gibbs-noisy", private=method != "non-private",
     )  # fmt: skip
-    run = METHODS["linear-regression"]["naive" if method == "non-private" else method]
+    run = methods("linear-regression")["naive" if method == "non-private" else method]
     post = run(problem, seed, settings["chains"], settings["draws"], None)
     slope, intercept, variance = (
         post.draws[c].reshape(splits, 1, -1) for c in ("x", "intercept", "sigma2")

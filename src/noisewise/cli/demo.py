@@ -14,7 +14,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.inspect import plain_console, show
 
 if TYPE_CHECKING:
-    from noisewise.inference import Posterior
+    from noisewise.inference import Result
 
 X, Y = "wine_per_capita", "cirrhosis_death_rate"
 EPSILON = 1.0
@@ -86,7 +86,7 @@ def _owner(out: Path, console: Console) -> Release:
     return Release.load(path)
 
 
-def _analyst(release: Release, out: Path, console: Console) -> dict[str, Posterior]:
+def _analyst(release: Release, out: Path, console: Console) -> dict[str, Result]:
     """The public file becomes a posterior: with the noise in mind, and without."""
     from noisewise.inference import infer
 

@@ -14,7 +14,7 @@ from noisewise.cli.inspect import plain_console
 from noisewise.cli.output import writable
 
 if TYPE_CHECKING:
-    from noisewise.inference import Posterior
+    from noisewise.inference import Result
 
 MOST_ROWS = 40
 
@@ -86,24 +86,23 @@ def _is_posterior(path: Path) -> bool:
     return True
 
 
-def summary(post: Posterior) -> dict[str, Any]:
+def summary(post: Result) -> dict[str, Any]:
     """For scripts."""
     return {
         "method": post.method,
-        "prior": post.prior,
-        "guarantees": list(post.guarantees),
+        "prior": getattr(post, "prior", ""),
+        "guarantees": list(getattr(post, "guarantees", ())),
         "converged": post.converged,
         "status": post.status,
         "parameters": post.summary().reset_index().to_dict("records"),
     }
 
 
-def show(post: Posterior, out: Path) -> None:
+def show(post: Result, out: Path) -> None:
     """For a person at a terminal."""
     console = plain_console()
-    what = f"{post.y} on {', '.join(post.x)}" if post.x else f"{post.y} ({post.family.name})"
-    console.print(f"Posterior of {what}, method {post.method}", style="bold")
-    for guarantee in post.guarantees:
+    console.print(f"Posterior of {post.title}, method {post.method}", style="bold")
+    for guarantee in getattr(post, "guarantees", ()):
         console.print(guarantee)
     rows = post.summary().reset_index()
     table = Table(title="In the units of the data; 95 % intervals", title_justify="left")

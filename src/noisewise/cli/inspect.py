@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from noisewise.artifact import Block, Release
+from noisewise.artifact import Block, PartitionRelease, Release
 from noisewise.artifact.views import noise_sd
 from noisewise.cli import options as o
 
@@ -53,7 +53,7 @@ def summary(release: Release) -> dict[str, Any]:
 
 def _answer(release: Release) -> dict[str, Any]:
     """What a partition release says, with 90 % intervals for the noise in the value."""
-    if not release.family.startswith("posterior-"):
+    if not isinstance(release, PartitionRelease):
         return {}
     found = release.answer()
     quantile = release.family == "posterior-quantile"

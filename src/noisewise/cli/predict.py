@@ -16,7 +16,7 @@ from noisewise.cli.inspect import plain_console
 if TYPE_CHECKING:
     import pandas as pd
 
-    from noisewise.inference import Posterior
+    from noisewise.inference import Result
 
 MOST_ROWS = 40
 
@@ -53,11 +53,6 @@ def predict(
     if not 0 < level < 1:
         raise ArgumentError(f"--level: must be between 0 and 1, not {level!r}")
     post = load_posterior(posterior)
-    if not hasattr(post, "predict"):
-        raise ArgumentError(
-            f"{posterior}: is of a graphical model, which predicts no single column; ask it for "
-            "marginal() or sample() in Python"
-        )
     rows = table(post, _points(post, at, csv), level, seed)
     if out is not None:
         _write(rows, out)
@@ -65,30 +60,32 @@ def predict(
     elif as_json:
         o.show_json(rows.to_dict("records"))
     else:
-        _show(rows, f"New records of {post.y}; {level:.0%} intervals")
+        _show(rows, f"New records of {post.title}; {level:.0%} intervals")
 
 
-def _points(post: Posterior, at: list[str] | None, csv: Path | None) -> list[dict[str, float]]:
+def _points(post: Result, at: list[str] | None, csv: Path | None) -> list[dict[str, float]]:
     """The covariates of every wanted record."""
-    if post.family is not None:
+    if not post.covariates:
         if at or csv is not None:
             raise ArgumentError("--at, --csv: this posterior has no covariates; leave them out")
         return [{}]
     if (not at) == (csv is None):
         raise ArgumentError(
-            f"--at, --csv: give one of them, with a value for each of {', '.join(post.x)}"
+            f"--at, --csv: give one of them, with a value for each of {', '.join(post.covariates)}"
         )
     if csv is not None:
-        return _read(csv, post.x)
+        return _read(csv, post.covariates)
     points = []
     for text in at or ():
         given = o.assignments(text.split(","), "--at")
-        if set(given) != set(post.x):
+        if set(given) != set(post.covariates):
             raise ArgumentError(
-                f"--at: must give a value to each of {', '.join(post.x)}, and to nothing else, "
-                f"not {text!r}"
+                f"--at: must give a value to each of {', '.join(post.covariates)}, and to "
+                f"nothing else, not {text!r}"
             )
-        points.append({c: _finite(o.number(given[c], f"--at {c}"), f"--at {c}") for c in post.x})
+        points.append(
+            {c: _finite(o.number(given[c], f"--at {c}"), f"--at {c}") for c in post.covariates}
+        )
     return points
 
 
@@ -117,12 +114,12 @@ def _read(path: Path, x: tuple[str, ...]) -> list[dict[str, float]]:
     return points
 
 
-def table(post: Posterior, points: list[dict[str, float]], level: float, seed: int) -> pd.DataFrame:
+def table(post: Result, points: list[dict[str, float]], level: float, seed: int) -> pd.DataFrame:
     """One row per record (and group): its covariates, mean and intervals, or probabilities."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    keys: tuple[str | int | None, ...] = (None,) if post.keys is None else post.keys
+    keys: tuple[str | int | None, ...] = getattr(post, "keys", None) or (None,)
     for point in points:
         found = post.predict(point or None, seed=seed)
         levels = getattr(found, "probabilities", None)

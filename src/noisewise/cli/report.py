@@ -58,6 +58,6 @@ def _result(path: Path) -> Any:
     try:
         return Release.load(path)
     except NoisewiseError:
-        from noisewise.inference import GraphicalModel
+        from noisewise.inference import load_posterior
 
-        return GraphicalModel.load(path)
+        return load_posterior(path)

@@ -3,26 +3,19 @@
 It needs jax, numpy and scipy, and nothing of the owner's half.
 """
 
-from noisewise.inference.api import METHODS, infer
+from noisewise.inference.api import infer, load, methods
 from noisewise.inference.file import load_posterior
 from noisewise.inference.posterior import Posterior
-from noisewise.inference.prediction import Prediction
-from noisewise.models.exponential_family.families import FAMILIES
-from noisewise.models.exponential_family.families import register as register_family
-from noisewise.models.exponential_family.family import Conjugate, Family
-from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.posterior import GraphicalPosterior
+from noisewise.inference.prediction import CategoryPrediction, Prediction
+from noisewise.inference.result import Result
 
 __all__ = [
-    "FAMILIES",
-    "METHODS",
-    "Conjugate",
-    "Family",
-    "GraphicalModel",
-    "GraphicalPosterior",
+    "CategoryPrediction",
     "Posterior",
     "Prediction",
+    "Result",
     "infer",
+    "load",
     "load_posterior",
-    "register_family",
+    "methods",
 ]

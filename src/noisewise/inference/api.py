@@ -1,50 +1,43 @@
-"""``infer``: pick the family's method, run it, and say whether it converged."""
+"""``infer``: find the release's model, run one of its methods, and say whether it converged."""
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from noisewise import models
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference import combine
 from noisewise.inference._bar import reporting
 from noisewise.inference.posterior import Posterior
-from noisewise.models.exponential_family import analyst as expfam
-from noisewise.models.graphical_model import analyst as graphical
-from noisewise.models.linear_regression import (
-    exact,
-    gibbs_noisy,
-    gibbs_prior,
-    gibbs_update,
-    individual,
-    naive,
-    narrow,
-    several,
-)
-from noisewise.models.linear_regression.problem import problem
+from noisewise.inference.result import Result
+from noisewise.models.base import Analyst, Method, Progress, Question
 
-Report = Callable[[int, int], None]
-Method = Callable[[Any, int, int, int, Report | None], Posterior]
-"""Problem of the family, seed, chains, draws, progress."""
+if TYPE_CHECKING:
+    from noisewise.models.exponential_family import ExponentialFamilyRelease
+    from noisewise.models.exponential_family.posterior import FamilyPosterior
+    from noisewise.models.graphical_model import GraphicalModelRelease
+    from noisewise.models.graphical_model.model import GraphicalModel
+    from noisewise.models.graphical_model.posterior import GraphicalPosterior
+    from noisewise.models.linear_regression import LinearRegressionRelease
+    from noisewise.models.linear_regression.posterior import RegressionPosterior
 
-METHODS: dict[str, dict[str, Method]] = {
-    "linear-regression": {
-        "exact": exact.run,
-        "gibbs-update": gibbs_update.run,
-        "gibbs-prior": gibbs_prior.run,
-        "gibbs-noisy": gibbs_noisy.run,
-        "mcmc-individual": individual.run,
-        "naive": naive.run,
-    },
-    "exponential-family": expfam.METHODS,
-    "graphical-model": graphical.METHODS,
-}
+ReleaseLike = Release | str | os.PathLike[str]
+"""A release, or the path of a release file."""
+
+FEWEST_CHAINS = 2
+"""R-hat compares chains."""
+FEWEST_DRAWS = 100
+"""Below this no effective sample size can be told (chosen)."""
 
 
+@overload
 def infer(
-    release: Release | Iterable[Release],
+    release: LinearRegressionRelease | Iterable[LinearRegressionRelease],
     method: str | None = None,
     *,
     prior: Any = None,
@@ -53,24 +46,97 @@ def infer(
     seed: int = 0,
     chains: int = 4,
     draws: int = 1000,
-    progress: Report | bool | None = None,
+    progress: Progress | bool | None = None,
+    same_population: bool = False,
+) -> RegressionPosterior: ...
+
+
+@overload
+def infer(
+    release: ExponentialFamilyRelease | Iterable[ExponentialFamilyRelease],
+    method: str | None = None,
+    *,
+    prior: Any = None,
+    seed: int = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    progress: Progress | bool | None = None,
+    same_population: bool = False,
+) -> FamilyPosterior: ...
+
+
+@overload
+def infer(
+    release: GraphicalModelRelease,
+    method: Literal["bayes"],
+    *,
+    seed: int = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    progress: Progress | bool | None = None,
+    **options: Any,
+) -> GraphicalPosterior: ...
+
+
+@overload
+def infer(
+    release: GraphicalModelRelease,
+    method: Literal["cgm", "naive-mle"] | None = None,
+    *,
+    seed: int = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    progress: Progress | bool | None = None,
+    **options: Any,
+) -> GraphicalModel: ...
+
+
+@overload
+def infer(
+    release: ReleaseLike | Iterable[ReleaseLike],
+    method: str | None = None,
+    *,
+    prior: Any = None,
+    x: str | Iterable[str] | None = None,
+    y: str | None = None,
+    seed: int = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    progress: Progress | bool | None = None,
     same_population: bool = False,
     **options: Any,
-) -> Any:
-    """The posterior given a release.
+) -> Result: ...
+
+
+def infer(
+    release: Any,
+    method: str | None = None,
+    *,
+    prior: Any = None,
+    x: str | Iterable[str] | None = None,
+    y: str | None = None,
+    seed: int = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    progress: Progress | bool | None = None,
+    same_population: bool = False,
+    **options: Any,
+) -> Result:
+    """Infer a posterior that accounts for the noise of a release.
 
     Args:
-        release: what the owner published; or several releases of the same records (of the same
-            columns and bounds, with other ε or mechanisms), whose likelihoods multiply.
-        method: left out, ``exact`` where there is one, else ``gibbs``. Linear regression: ``exact``
-            (models data and noise exactly, at a cost that does not grow with n); the paper's
-            ``gibbs-update``, ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by the central limit
-            theorem, moments of x inferred, from the prior, or released) and ``mcmc-individual``
-            (every record a latent variable); or ``naive`` (ignores the noise; for comparison
-            only). Exponential families: ``exact`` (``normal``: if n is public), ``gibbs`` (sums
-            normal by the central limit theorem) and ``naive``. Graphical models: ``cgm`` (the
-            default; EM that accounts for the noise) and ``naive-mle`` (ignores it) give a
-            ``GraphicalModel``, ``bayes`` a ``GraphicalPosterior``.
+        release: what the owner published, or the path of its file; or several releases of the same
+            records (of the same columns and bounds, with other ε or mechanisms), whose likelihoods
+            multiply.
+        method: left out, the model's best. Linear regression: ``exact`` (models data and noise
+            exactly, at a cost that does not grow with n); the paper's ``gibbs-update``,
+            ``gibbs-prior`` and ``gibbs-noisy`` (sums normal by the central limit theorem, moments
+            of x inferred, from the prior, or released) and ``mcmc-individual`` (every record a
+            latent variable); or ``naive`` (ignores the noise; for comparison only). Exponential
+            families: ``exact`` (``normal``: if n is public), ``gibbs`` (sums normal by the central
+            limit theorem) and ``naive``. Graphical models: ``cgm`` (the default; EM that accounts
+            for the noise) and ``naive-mle`` (ignores it) give a ``GraphicalModel``, ``bayes`` a
+            ``GraphicalPosterior``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; either may be left out for a weak default. Exponential families: one
             ``Beta``, ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
@@ -89,69 +155,115 @@ def infer(
             or ``"normal"``), ``tied`` (True, or lists of cliques that share a
             potential), ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an
             exact junction tree may take).
+
+    Returns:
+        A result with ``summary()``, ``draws``, ``save()`` and, where the model predicts records,
+        ``predict()``.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.linear_regression(
+        ...     nw.datasets.social_mobility(tracts=20), x=["pir"], y="kir",
+        ...     bounds={"pir": (0, 1), "kir": (0, 1)}, epsilon=1.0,
+        ... )
+        >>> post = nw.infer(release)
+        >>> list(post.draws)
+        ['pir', 'intercept', 'sigma2']
     """
     releases = _listed(release)
-    release = releases[0]
+    first = releases[0]
     if len(releases) > 1:
         combine.check(releases, same_population=same_population)
-    if release.family not in METHODS:
-        raise ArgumentError(
-            f"release: there is no inference for family {release.family!r} yet; "
-            f"there is for {', '.join(METHODS)}"
-        )
-    methods = METHODS[release.family]
-    if method is None:
-        method = _best(release)
-    if method not in methods:
-        raise ArgumentError(f"method: must be one of {', '.join(methods)}, not {method!r}")
-    for name, value, least in (("chains", chains, 2), ("draws", draws, 100)):
+    analyst = models.find(first.family).analyst()
+    chosen = analyst.default_method(first) if method is None else method
+    _check_method(analyst, chosen, len(releases))
+    for name, value, least in (("chains", chains, FEWEST_CHAINS), ("draws", draws, FEWEST_DRAWS)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ArgumentError(
                 f"{name}: must be a whole number of at least {least}, not {value!r}"
             )
-    if len(releases) > 1 and method != "exact":
+    question = asked(prior, x=x, y=y, **options)
+    problem = analyst.problem(releases, question)
+    for caution in analyst.cautions(problem, question):
+        warnings.warn(caution, UserWarning, stacklevel=2)
+    with reporting(progress, f"sampling ({chosen})") as report:
+        result = analyst.methods[chosen](problem, seed, chains, draws, report)
+    if not isinstance(result, Posterior):
+        return result
+    promised = tuple(r.statement() for r in releases)
+    return replace(result, guarantees=promised, releases=tuple(releases))
+
+
+def methods(model: str) -> Mapping[str, Method[Any]]:
+    """Return the methods of a model by name, best first.
+
+    Example:
+        >>> from noisewise.inference import methods
+        >>> list(methods("exponential-family"))
+        ['exact', 'gibbs', 'naive']
+    """
+    return models.find(model).analyst().methods
+
+
+def asked(prior: object, **words: object) -> Question:
+    """Return the analyst's question: the prior, and the words that were given."""
+    return Question(prior, {name: value for name, value in words.items() if value is not None})
+
+
+def check_method(analyst: Analyst[Any], method: str) -> None:
+    """Raise an ArgumentError unless the model has that method."""
+    if method not in analyst.methods:
+        raise ArgumentError(f"method: must be one of {', '.join(analyst.methods)}, not {method!r}")
+
+
+def _check_method(analyst: Analyst[Any], method: str, releases: int) -> None:
+    check_method(analyst, method)
+    if releases > 1 and method not in analyst.combining:
         raise ArgumentError(
             f"method: {method!r} takes one release; several are combined by 'exact' only, of "
             "linear regression and exponential families"
         )
-    if release.family == "graphical-model":
-        if x is not None or y is not None or prior is not None:
-            raise ArgumentError("x, y, prior: do not go with a graphical model; see its options")
-        with reporting(progress, f"fitting ({method})") as report:
-            return graphical.run(release, method, options, seed, chains, draws, report)
-    if options:
-        raise ArgumentError(f"{min(options)}: is an option of graphical models only")
-    if release.family == "exponential-family" and (x is not None or y is not None):
-        raise ArgumentError("x, y: go with linear regression; this release has one column")
-    given: Any
-    if release.family == "exponential-family":
-        given = expfam.together([expfam.problem(r, prior) for r in releases])
-    elif len(releases) > 1:
-        given = several.together([problem(r, prior, x, y) for r in releases])
-    else:
-        given = problem(release, prior, x, y)
-    if release.family == "linear-regression" and not {"response", "covariates"} <= {*(prior or ())}:
-        warning = narrow.caution(given)
-        if warning is not None:
-            warnings.warn(warning, UserWarning, stacklevel=2)
-    with reporting(progress, f"sampling ({method})") as report:
-        post = methods[method](given, seed, chains, draws, report)
-    promised = tuple(r.statement() for r in releases)
-    return replace(post, guarantees=promised, releases=tuple(releases))
 
 
 def _listed(release: Any) -> list[Release]:
-    """One or several."""
-    given = [release] if isinstance(release, Release) else release
-    made = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-    if not made or not all(isinstance(r, Release) for r in made):
-        raise ArgumentError(
-            "release: must be a Release, or a list of them; read a file with nw.Release.load(path)"
-        )
-    return made
+    """Return one release or several as a list; paths are read."""
+    given = [release] if isinstance(release, Release | str | os.PathLike) else release
+    if isinstance(given, Iterable):
+        listed = [Release.load(r) if isinstance(r, str | os.PathLike) else r for r in given]
+        if listed and all(isinstance(r, Release) for r in listed):
+            return listed
+    raise ArgumentError(
+        "release: must be a Release, or a list of them, or the path of a release file, "
+        f"not {type(release).__name__}"
+    )
 
 
-def _best(release: Release) -> str:
-    if release.family == "graphical-model":
-        return "cgm"
-    return expfam.best(release) if release.family == "exponential-family" else "exact"
+def load(path: str | os.PathLike[str]) -> Release | Result:
+    """Read any file that noisewise wrote: a release, or a result of ``infer``.
+
+    Args:
+        path: the file; its content says what it is, whatever its ending.
+
+    Returns:
+        A `Release`, or the result with the class it was saved from.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.exponential_family(
+        ...     nw.datasets.social_mobility(tracts=20), column="kir", family="exponential",
+        ...     bounds=(0, 1), epsilon=1.0,
+        ... )
+        >>> nw.load(release.save("release.json")) == release
+        True
+    """
+    from noisewise.inference.file import load_posterior, reader_of
+
+    file = Path(path)
+    try:
+        with file.open("rb") as opened:
+            begins_with_brace = opened.read(64).lstrip()[:1] == b"{"
+    except OSError as error:
+        raise ArgumentError(f"path: cannot read {str(file)!r}: {error.strerror}") from None
+    if begins_with_brace and reader_of(file) is None:
+        return Release.load(file)
+    return load_posterior(file)

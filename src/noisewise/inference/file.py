@@ -8,7 +8,6 @@ inference itself needs (``Posterior.latent``) is left out.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -17,12 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from noisewise import models
 from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.artifact.whole import whole
 from noisewise.inference.posterior import Posterior
-from noisewise.models.exponential_family.families import find
+from noisewise.inference.result import Result
 
+HDF5 = b"\x89HDF"
+"""How every netCDF file begins."""
+HEAD = 64
+"""Bytes by which a model recognises its own format."""
 FORMAT = "noisewise-posterior"
 VERSION = 1
 PRIOR_DRAWS = 20_000
@@ -40,7 +44,8 @@ def save(post: Posterior, path: Path) -> Path:
     from noisewise.inference.arviz import inference_data
 
     variables = variable_names(tuple(post.draws))
-    data = inference_data(_renamed(post.draws, variables), post.keys)
+    # ArviZ ships types, but leaves its methods untyped.
+    data: Any = inference_data(_renamed(post.draws, variables), post.keys)
     data.posterior.attrs.update(_attributes(post))
     data.add_groups(sample_stats=_statistics(post))
     if post.releases:
@@ -55,12 +60,47 @@ def save(post: Posterior, path: Path) -> Path:
     return path
 
 
-def load_posterior(path: str | os.PathLike[str]) -> Any:
-    """Read what ``.save`` of a result wrote: a Posterior, a graphical model, or draws of one."""
+def load_posterior(path: str | os.PathLike[str]) -> Result:
+    """Read what ``save`` of a result wrote.
+
+    Args:
+        path: a netCDF file of a posterior, or a file of a model with a format of its own.
+
+    Returns:
+        The result, of the class it was saved from.
+
+    Example:
+        >>> import noisewise as nw
+        >>> rate = nw.release.exponential_family(
+        ...     nw.datasets.social_mobility(tracts=20), column="kir", family="exponential",
+        ...     bounds=(0, 1), epsilon=1.0,
+        ... )
+        >>> path = nw.infer(rate).save("posterior.nc")
+        >>> nw.load_posterior(path).method
+        'exact'
+    """
     path = Path(path)
-    graphical = _graphical(path)
-    if graphical is not None:
-        return graphical.load(path)
+    read = reader_of(path)
+    return _load_netcdf(path) if read is None else read(path)
+
+
+def reader_of(path: Path) -> Callable[[Path], Result] | None:
+    """Return who reads this file, if a model has a format of its own that begins like it."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(HEAD)
+    except OSError:
+        return None  # What is wrong with it is told by the reader of netCDF.
+    if start.startswith(HDF5):
+        return None
+    for name in models.names():
+        for begins, read in models.find(name).readers().items():
+            if start.startswith(begins):
+                return read
+    return None
+
+
+def _load_netcdf(path: Path) -> Posterior:
     posterior = _group(path, "posterior")
     said = posterior.attrs
     if said.get("noisewise_format") != FORMAT:
@@ -81,18 +121,6 @@ def load_posterior(path: str | os.PathLike[str]) -> Any:
         ) from error
 
 
-def _graphical(path: Path) -> Any:
-    """Who reads this file, if it is of a graphical model: JSON, or an archive of arrays."""
-    from noisewise.models.graphical_model.analyst import GraphicalModel, GraphicalPosterior
-
-    try:
-        with path.open("rb") as file:
-            start = file.read(2)
-    except OSError:
-        return None  # What is wrong with it is told by the reader of netCDF.
-    return {b"PK": GraphicalPosterior, b'{"': GraphicalModel}.get(start)
-
-
 def _posterior(path: Path, posterior: Any) -> Posterior:
     said = posterior.attrs
     names = json.loads(said["parameters"])
@@ -102,23 +130,30 @@ def _posterior(path: Path, posterior: Any) -> Posterior:
     draws = {n: posterior[v].transpose(*order).values for n, v in variables.items()}
     stats = _group(path, "sample_stats")
     per_group = {n: stats[n].values for n in stats.data_vars if n not in JUDGED}
-    made = json.loads(said["family"])
-    return Posterior(
-        draws=draws,
-        rhat=dict(zip(names, stats["rhat"].values, strict=True)),
-        ess=dict(zip(names, stats["ess"].values, strict=True)),
-        method=said["method"],
-        x=tuple(json.loads(said["x"])),
-        y=said["y"],
-        keys=tuple(posterior["group"].values.tolist()) if grouped else None,
-        prior=said["prior"],
-        details={**_tuples(json.loads(said["details"])), **per_group},
-        family=None if made is None else find(made["name"])(**_tuples(made["known"])),
-        prior_draws=_stored(_group(path, "prior"), variables) if said["prior_draws"] else None,
-        guarantees=tuple(json.loads(said["guarantees"])),
-        releases=_released(path) if said.get("releases") else (),
-        without_noise=_without(stats, names),
-    )
+    common = {
+        "draws": draws,
+        "rhat": dict(zip(names, stats["rhat"].values, strict=True)),
+        "ess": dict(zip(names, stats["ess"].values, strict=True)),
+        "method": said["method"],
+        "keys": tuple(posterior["group"].values.tolist()) if grouped else None,
+        "prior": said["prior"],
+        "details": {**_tuples(json.loads(said["details"])), **per_group},
+        "prior_draws": _stored(_group(path, "prior"), variables) if said["prior_draws"] else None,
+        "guarantees": tuple(json.loads(said["guarantees"])),
+        "releases": _released(path) if said.get("releases") else (),
+        "without_noise": _without(stats, names),
+    }
+    model, attributes = _model_and_attributes(said)
+    return models.find(model).analyst().restore(common, attributes)
+
+
+def _model_and_attributes(said: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the model's name and what it kept; files of version 0.1 spell it out themselves."""
+    if "model" in said:
+        return said["model"], json.loads(said["attributes"])
+    family = json.loads(said["family"])
+    name = "linear-regression" if family is None else "exponential-family"
+    return name, {"x": json.loads(said["x"]), "y": said["y"], "family": family}
 
 
 def variable_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -137,9 +172,6 @@ def _renamed(values: Mapping[str, np.ndarray], variables: tuple[str, ...]) -> di
 
 
 def _attributes(post: Posterior) -> dict[str, str | int]:
-    known = None
-    if post.family is not None:
-        known = {"name": post.family.name, "known": dataclasses.asdict(post.family)}
     details = {k: v for k, v in post.details.items() if not _is_per_group(v)}
     return {
         "noisewise_format": FORMAT,
@@ -147,9 +179,8 @@ def _attributes(post: Posterior) -> dict[str, str | int]:
         "noisewise_software": SOFTWARE,
         "method": post.method,
         "parameters": json.dumps(list(post.draws)),
-        "x": json.dumps(post.x),
-        "y": post.y,
-        "family": json.dumps(known),
+        "model": post.model_name,
+        "attributes": json.dumps(post.attributes()),
         "prior": post.prior[:LONGEST],
         "prior_draws": PRIOR_DRAWS if post.prior_draws is not None else 0,
         "status": post.status,

@@ -1,9 +1,8 @@
-"""What an analyst gets: draws in the user's units, and a plain word on whether to trust them."""
+"""Posterior draws in the user's units, and whether to trust them."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,49 +11,61 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.inference.prediction import Prediction, predict, predict_record
+from noisewise.inference.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+    from arviz import InferenceData
 
 RHAT = 1.01
+"""R-hat below which chains are taken to agree (Vehtari et al. 2021)."""
 ESS = 400
+"""Effective draws from which R-hat and quantiles are reliable (Vehtari et al. 2021)."""
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(Result):
     """Draws by parameter name: arrays (chain, draw), or (group, chain, draw) where grouped.
 
-    ``rhat`` and ``ess`` hold one number (or one per group) for each parameter. ``family`` is the
-    exponential family where it is one; then ``y`` is its column and ``x`` is empty.
-    ``prior_draws(number)`` draws the parameters from the prior. ``latent`` holds what else a method
-    infers, where it fits memory: for ``exact`` regression the sums behind the noise ``s`` (in the
-    box), and the mean ``mu_x`` and covariance ``tau2`` of the covariates (user's units), arrays
-    (…, chain, draw, …). ``details`` tells tries, divergences, projections and seconds.
+    A model derives its own class, which says what the posterior is of and how it predicts.
+
+    ``rhat`` and ``ess`` hold one number (or one per group) for each parameter. ``keys`` are the
+    groups. ``prior_draws(number)`` draws the parameters from the prior. ``latent`` holds what else
+    a method infers, where it fits memory: for ``exact`` regression the sums behind the noise ``s``
+    (in the box), and the mean ``mu_x`` and covariance ``tau2`` of the covariates (user's units),
+    arrays (…, chain, draw, …). ``details`` holds tries, divergences, projections and seconds.
     ``guarantees`` says in words what each release promised the people behind it; ``releases`` are
     the public files themselves. ``without_noise()`` gives the standard deviation to be expected of
-    every parameter had the sums been published as they are (``without_noise.py`` of each family).
+    every parameter had the sums been published as they are.
     """
 
     draws: Mapping[str, np.ndarray]
     rhat: Mapping[str, np.ndarray]
     ess: Mapping[str, np.ndarray]
     method: str
-    x: tuple[str, ...]
-    y: str
-    keys: tuple[str | int, ...] | None = None
-    prior: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    latent: Mapping[str, np.ndarray] = field(default_factory=dict)
-    family: Any = None
-    prior_draws: Callable[[int], Mapping[str, np.ndarray]] | None = None
-    guarantees: tuple[str, ...] = ()
-    releases: tuple[Release, ...] = ()
-    without_noise: Callable[[], Mapping[str, np.ndarray]] | None = None
+    keys: tuple[str | int, ...] | None = field(default=None, kw_only=True)
+    prior: str = field(default="", kw_only=True)
+    details: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    latent: Mapping[str, np.ndarray] = field(default_factory=dict, kw_only=True)
+    prior_draws: Callable[[int], Mapping[str, np.ndarray]] | None = field(
+        default=None, kw_only=True
+    )
+    guarantees: tuple[str, ...] = field(default=(), kw_only=True)
+    releases: tuple[Release, ...] = field(default=(), kw_only=True)
+    without_noise: Callable[[], Mapping[str, np.ndarray]] | None = field(default=None, kw_only=True)
+
+    @property
+    def title(self) -> str:
+        """What the posterior is of: its parameters, unless the model knows better."""
+        return ", ".join(self.draws)
+
+    def attributes(self) -> dict[str, object]:
+        """Return what a file must keep beside the draws, in JSON's types, for ``restore``."""
+        return {}
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:
-        """Keys of the groups that have not converged (None: the only one)."""
+        """The keys of the groups that have not converged (None: the only one)."""
         worst = np.max([np.atleast_1d(r) for r in self.rhat.values()], axis=0)
         least = np.min([np.atleast_1d(e) for e in self.ess.values()], axis=0)
         bad = ~((worst < RHAT) & (least >= ESS))
@@ -68,7 +79,7 @@ class Posterior:
 
     @property
     def status(self) -> str:
-        """In words, with what to do."""
+        """Whether it converged, in words, and what to do if not."""
         bad = self.unconverged
         if not bad:
             return f"converged: R-hat < {RHAT} and at least {ESS} effective draws everywhere"
@@ -81,7 +92,14 @@ class Posterior:
         )
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """Mean, sd, central interval, R-hat and effective draws, one row per (group,) parameter."""
+        """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.
+
+        Args:
+            interval: probability of the central interval.
+
+        Returns:
+            A table with index ``parameter``, or (``group``, ``parameter``) where there are groups.
+        """
         import pandas as pd
 
         if not 0 < interval < 1:
@@ -108,45 +126,8 @@ class Posterior:
         table = pd.concat(frames, ignore_index=True)
         return table.set_index(["group", "parameter"] if self.keys is not None else "parameter")
 
-    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
-        """The posterior predictive of y at given covariates, in the user's units.
-
-        A UserWarning tells of covariates outside the release's public bounds, where no record was
-        seen. Of an exponential family there are no covariates: the prediction is of one new record.
-        """
-        if self.family is not None:
-            if new_x:
-                raise ArgumentError("new_x: there are no covariates; leave it out")
-            return predict_record(self.family, self.draws, seed)
-        if not isinstance(new_x, Mapping) or set(new_x) != set(self.x):
-            raise ArgumentError(
-                f"new_x: must give a value to each of {', '.join(self.x)}, and to nothing else"
-            )
-        at = {}
-        for column in self.x:
-            value = new_x[column]
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise ArgumentError(f"new_x[{column!r}]: must be one number, not {value!r}")
-            if not np.isfinite(value):
-                raise ArgumentError(f"new_x[{column!r}]: must be a finite number, not {value!r}")
-            at[column] = float(value)
-        for told in self._unseen(at):
-            warnings.warn(told, UserWarning, stacklevel=2)
-        return predict(self.draws, at, seed)
-
-    def _unseen(self, at: Mapping[str, float]) -> list[str]:
-        """Covariates beyond the bounds, in words; a posterior made by hand has no bounds."""
-        bounds = self.releases[0].bounds if self.releases else {}
-        return [
-            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
-            f"{bounds[column].upper:g}: no record was seen there, and the prediction extends a "
-            "straight line"
-            for column, value in at.items()
-            if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
-        ]
-
-    def to_arviz(self) -> Any:
-        """As ArviZ's own type (dims chain, draw, group)."""
+    def to_arviz(self) -> InferenceData:
+        """Return the draws as ArviZ's own type (dims chain, draw, group)."""
         from noisewise.inference.arviz import inference_data
 
         return inference_data(self.draws, self.keys)
@@ -161,10 +142,7 @@ class Posterior:
         return file.save(self, Path(path))
 
     def __repr__(self) -> str:
-        if self.family is not None:
-            told = f"{self.family.name} by {self.method}, prior {self.prior}"
-            return f"<Posterior of {self.y}, {told}: {self.status}>"
-        return f"<Posterior of {self.y} on {', '.join(self.x)} by {self.method}: {self.status}>"
+        return f"<Posterior of {self.title} by {self.method}: {self.status}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: where the parameters lie, and whether to trust it."""
@@ -178,7 +156,7 @@ class Posterior:
             for _, row in rows.iterrows()
         ]
         return notebook.fragment(
-            f"Posterior of {self.y}" + (f" on {', '.join(self.x)}" if self.x else ""),
+            f"Posterior of {self.title}",
             (f"Method {self.method}; 95 % intervals. {self.status}", *self.guarantees),
             (*names, *numbers), shown,
         )  # fmt: skip

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,15 +37,6 @@ class Prediction:
         return np.moveaxis(np.quantile(values, tails, axis=(-2, -1)), 0, -1)
 
 
-def predict(draws: Mapping[str, np.ndarray], at: Mapping[str, float], seed: int) -> Prediction:
-    """y = θᵀ(x, 1) + N(0, σ²), draw by draw."""
-    line = np.array(draws["intercept"])
-    for column, value in at.items():
-        line = line + draws[column] * value
-    noise = np.random.default_rng(seed).standard_normal(line.shape)
-    return Prediction(line + noise * np.sqrt(draws["sigma2"]), line)
-
-
 @dataclass(frozen=True, eq=False)
 class CategoryPrediction(Prediction):
     """A new record's category: ``draws`` holds levels, ``expected`` their probabilities (last)."""
@@ -72,13 +61,3 @@ class CategoryPrediction(Prediction):
     def mean_interval(self, level: float = 0.9) -> np.ndarray:
         """Categories have none."""
         raise ArgumentError("mean_interval: categories have none; see probabilities")
-
-
-def predict_record(family: Any, draws: Mapping[str, np.ndarray], seed: int) -> Prediction:
-    """One new record for every draw of an exponential family's parameters."""
-    theta = np.stack(list(draws.values()), axis=-1)
-    records = family.records(np.random.default_rng(seed), theta)
-    levels = getattr(family, "levels", None)
-    if levels is not None:
-        return CategoryPrediction(np.array(levels)[records], theta, levels)
-    return Prediction(records, family.mean(theta))

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from noisewise.artifact import ArgumentError, Release
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from noisewise.inference.posterior import Posterior
-    from noisewise.inference.prediction import Prediction
     from noisewise.inference.result import Result
-    from noisewise.simulate.findings import Check
+    from noisewise.simulate.check_result import Check
     from noisewise.simulate.trials import Outcome, Scene, Trials
 
 Progress = Callable[[int, int], None]
@@ -101,8 +101,8 @@ class Owner:
 class Question:
     """What an analyst asks beyond the release: a prior, and the model's own words."""
 
-    prior: object = None
-    words: Mapping[str, object] = field(default_factory=dict)
+    prior: Any = None
+    words: Mapping[str, Any] = field(default_factory=dict)
 
     def only(self, known: Sequence[str], model: str) -> None:
         """Raise an ArgumentError at a word that the model does not know."""
@@ -115,7 +115,7 @@ class Question:
 class Analyst(ABC, Generic[P]):
     """The analyst's part: problems, methods, and what can be asked of a posterior."""
 
-    methods: Mapping[str, Method[P]]
+    methods: ClassVar[Mapping[str, Method[Any]]]
     combining: tuple[str, ...] = ()
     """Methods that take several releases of the same records."""
 
@@ -131,25 +131,13 @@ class Analyst(ABC, Generic[P]):
         """Return warnings about the problem, before anything is sampled."""
         return ()
 
-    def title(self, post: Posterior) -> str:
-        """Return what the posterior is of, such as ``spend on age, income``."""
-        return ", ".join(post.draws)
+    @abstractmethod
+    def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Posterior:
+        """Return a posterior that was read from a file.
 
-    def covariates(self, post: Posterior) -> tuple[str, ...]:
-        """Return the columns whose values a prediction needs."""
-        return ()
-
-    def predict(self, post: Posterior, at: Mapping[str, float], seed: int) -> Prediction:
-        """Predict a new record at covariates that were checked already."""
-        raise ArgumentError("predict: this model predicts no single record")
-
-    def attributes(self, post: Posterior) -> dict[str, object]:
-        """Return what a posterior file must keep for ``restore``, in JSON's types."""
-        return {}
-
-    def restore(self, attributes: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a Posterior that ``attributes`` kept."""
-        return {}
+        ``common`` holds the fields that every posterior has, ``attributes`` what
+        ``Posterior.attributes`` gave to the file.
+        """
 
 
 class Simulator(ABC, Generic[P]):
@@ -157,6 +145,9 @@ class Simulator(ABC, Generic[P]):
 
     clamping_biases: bool = False
     """Whether clamped records bias the model's results: its methods do not know of bounds."""
+
+    interval_methods: tuple[str, ...] = ()
+    """The methods that give intervals, where not all do."""
 
     @abstractmethod
     def usual_methods(self, release: Release) -> tuple[str, ...]:
@@ -188,7 +179,10 @@ class Simulator(ABC, Generic[P]):
 
     @abstractmethod
     def settings(self, problem: P) -> dict[str, object]:
-        """Return what is simulated, in words: at least ``what``, ``mechanism``, ``noise_scale``."""
+        """Return what is simulated, for people and files.
+
+        At least ``what``, ``n``, ``mechanism`` and ``noise_scale``.
+        """
 
 
 class Model(ABC):
@@ -222,6 +216,10 @@ class Model(ABC):
     def simulator(self) -> Simulator[Any]:
         """Return the simulator; an ArgumentError where nothing can be simulated."""
 
+    def readers(self) -> Mapping[bytes, Callable[[Path], Result]]:
+        """Return who reads the model's own file formats, by the bytes they begin with."""
+        return {}
+
     @abstractmethod
     def page(self, result: Result | Release, check: Check | None = None) -> str:
         """Return the HTML page about a result."""
@@ -246,7 +244,7 @@ def register(model: M) -> M:
     """
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise ArgumentError("model: must be a subclass of noisewise.models.Model")
-    abstract = getattr(model, "__abstractmethods__", frozenset())
+    abstract: frozenset[str] = getattr(model, "__abstractmethods__", frozenset())
     missing = [part for part in PARTS if part in abstract or not hasattr(model, part)]
     if missing:
         raise ArgumentError(

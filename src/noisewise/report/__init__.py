@@ -3,55 +3,86 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from noisewise import models
+from noisewise.artifact import ArgumentError, Release
 from noisewise.report.html import write
 
 if TYPE_CHECKING:
     import os
 
+    from noisewise.inference.result import Result
+    from noisewise.simulate import Check, Plan
+
 __all__ = ["render", "save"]
 
 
-def render(result: Any, check: Any = None) -> str:
-    """The page of a Posterior, a graphical model (or posterior of one), a partition release, a
-    check or a plan.
+def render(result: Result | Release | Check | Plan, check: Check | None = None) -> str:
+    """Return the page about a result as HTML.
 
-    ``check``: what ``noisewise check`` found of the same release, if it was asked.
+    Args:
+        result: what ``infer``, ``check`` or ``plan`` returned, or a release that is an answer.
+        check: what ``noisewise check`` found of the same release, if it was asked.
+
+    Returns:
+        One HTML document that loads nothing.
+
+    Example:
+        >>> import noisewise as nw
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(500), column="visits", family="poisson", bounds=(0, 20),
+        ...     epsilon=1.0,
+        ... )
+        >>> page = nw.report.render(nw.check(settings, ["exact"], trials=50))
+        >>> page.startswith("<!doctype html>")
+        True
     """
-    from noisewise.artifact import ArgumentError, Release
-
     if isinstance(result, Release):
-        from noisewise.models.partition.report import page
+        return models.find(result.family).page(result, check)
+    from noisewise.inference.result import Result
+    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.plan_result import Plan
 
-        return page(result)
-    if hasattr(result, "clique_marginals"):
-        from noisewise.models.graphical_model.report import page as page_of_model
-
-        return page_of_model(result)
-    if hasattr(result, "marginal_draws"):
-        from noisewise.models.graphical_model.report import page_of_draws
-
-        return page_of_draws(result)
-    if hasattr(result, "recommended"):
+    if isinstance(result, Check):
         from noisewise.report.calibration import page as page_of_check
 
         return page_of_check(result)
-    if hasattr(result, "wish"):
+    if isinstance(result, Plan):
         from noisewise.report.forecast import page as page_of_plan
 
         return page_of_plan(result)
-    if not hasattr(result, "draws"):
+    if not isinstance(result, Result):
         raise ArgumentError(
             "result: report makes a page of what infer, check or plan returned, or of a release of "
             f"a partition answer, not of {type(result).__name__!r}; of a file, load it first, and "
             "of a dictionary of groups, give one group's result"
         )
-    from noisewise.report.posterior import page as page_of_posterior
-
-    return page_of_posterior(result, check)
+    return models.find(result.model_name).page(result, check)
 
 
-def save(result: Any, path: str | os.PathLike[str], check: Any = None) -> Path:
-    """Write the page; it appears whole or not at all."""
+def save(
+    result: Result | Release | Check | Plan,
+    path: str | os.PathLike[str],
+    check: Check | None = None,
+) -> Path:
+    """Write the page about a result; it appears whole or not at all.
+
+    Args:
+        result: as for ``render``.
+        path: where the page goes.
+        check: as for ``render``.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> import noisewise as nw
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(500), column="visits", family="poisson", bounds=(0, 20),
+        ...     epsilon=1.0,
+        ... )
+        >>> nw.report.save(nw.check(settings, ["exact"], trials=50), "check.html").name
+        'check.html'
+    """
     return write(render(result, check), Path(path))

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from noisewise.report import html, pictures, released
 from noisewise.report.calibration import calibration
-from noisewise.report.prediction import prediction
+
+if TYPE_CHECKING:
+    from noisewise.inference.posterior import Posterior
+    from noisewise.simulate.check_result import Check
 
 PRIOR_DRAWS = 20_000
-TRACES = 3
-MOST_GROUPS = 120
-"""Groups in one drawing; of more, evenly spaced ones."""
+"""Draws behind the prior's curve (chosen)."""
+MAX_TRACES = 3
+"""Parameters whose chains are drawn: those with the highest R-hat (chosen)."""
+MAX_GROUPS_DRAWN = 120
+"""Groups in one drawing; of more, evenly spaced ones (chosen: a line each on a phone)."""
+MAX_ROWS = 2000
+"""Rows of the table of results (chosen)."""
 
 
-def page(post: Any, check: Any = None) -> str:
-    """Everything there is to say, as one HTML file."""
-    what = f"{post.y} given {', '.join(post.x)}" if post.x else f"{post.y} ({post.family.name})"
-    if len(post.x) > 4:
-        what = f"{post.y} given {len(post.x)} covariates"
+def page(post: Posterior, title: str, prediction: str, check: Check | None = None) -> str:
+    """Return the page of a posterior.
+
+    ``title`` and the section ``prediction`` are the model's own.
+    """
     lead = html.paragraphs(
         f"A posterior by method {post.method!r}, worked out from "
         + ("a public file" if len(post.guarantees) < 2 else f"{len(post.guarantees)} public files")
@@ -36,14 +43,14 @@ def page(post: Any, check: Any = None) -> str:
         html.section("released", "What was released", *map(released.content, post.releases)),
         html.section("posterior", "Posterior and prior", _posterior(post)),
         html.section("privacy", "What privacy cost", _cost(post)),
-        html.section("prediction", "Prediction", prediction(post)),
+        html.section("prediction", "Prediction", prediction),
         html.section("convergence", "Can the computation be trusted?", _convergence(post)),
         html.section("calibration", "Is the method calibrated here?", calibration(check)),
     )  # fmt: skip
-    return html.page(what, lead, sections)
+    return html.page(title, lead, sections)
 
 
-def _result(post: Any) -> str:
+def _result(post: Posterior) -> str:
     made = html.verdict(post.converged, post.status.split(":")[0].capitalize(), post.status)
     if post.method == "naive":
         made += html.verdict(
@@ -54,7 +61,7 @@ def _result(post: Any) -> str:
     numbers = ("mean", "sd", "lower", "upper")
     listed = [
         (*(str(row[c]) for c in leading), *(float(row[c]) for c in numbers))
-        for _, row in rows.head(2000).iterrows()
+        for _, row in rows.head(MAX_ROWS).iterrows()
     ]
     if len(rows) > len(listed):
         made += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
@@ -62,9 +69,9 @@ def _result(post: Any) -> str:
     return made + html.table(caption, (*leading, *numbers), listed)
 
 
-def _posterior(post: Any) -> str:
+def _posterior(post: Posterior) -> str:
     if post.keys is not None:
-        return _groups(post)
+        return _groups(post, post.keys)
     before = post.prior_draws(PRIOR_DRAWS) if post.prior_draws is not None else {}
     figures = [
         html.figure(pictures.density(name, values.ravel(), before.get(name)), name)
@@ -83,24 +90,20 @@ def _posterior(post: Any) -> str:
     return told + html.legend(*keys) + html.grid(figures) + prior
 
 
-def _groups(post: Any) -> str:
-    chosen = np.unique(np.linspace(0, len(post.keys) - 1, MOST_GROUPS).round().astype(int))
+def _groups(post: Posterior, keys: tuple[str | int, ...]) -> str:
+    chosen = np.unique(np.linspace(0, len(keys) - 1, MAX_GROUPS_DRAWN).round().astype(int))
     figures = []
     for name, values in post.draws.items():
         flat = values[chosen].reshape(len(chosen), -1)
         low, high = np.quantile(flat, [0.025, 0.975], axis=1)
         drawn = pictures.caterpillar(name, low, flat.mean(axis=1), high)
         figures.append(html.figure(drawn, name))
-    some = (
-        f"{len(chosen)} of the {len(post.keys)} groups are drawn. "
-        if len(chosen) < len(post.keys)
-        else ""
-    )
+    some = f"{len(chosen)} of the {len(keys)} groups are drawn. " if len(chosen) < len(keys) else ""
     told = html.paragraphs(f"{some}95 % intervals of every group, from the lowest mean up.")
     return told + html.grid(figures)
 
 
-def _cost(post: Any) -> str:
+def _cost(post: Posterior) -> str:
     if post.without_noise is None or post.keys is not None:
         return html.paragraphs(
             "How wide the intervals would be without privacy noise is worked out for one group, "
@@ -124,7 +127,7 @@ def _cost(post: Any) -> str:
     return told + figure + html.table("Standard deviations", head, rows)
 
 
-def _convergence(post: Any) -> str:
+def _convergence(post: Posterior) -> str:
     rhat = {n: float(np.max(v)) for n, v in post.rhat.items()}
     ess = {n: float(np.min(v)) for n, v in post.ess.items()}
     head = ("parameter", "R-hat", "effective draws")
@@ -136,7 +139,7 @@ def _convergence(post: Any) -> str:
     )
     if post.keys is not None:
         return made
-    chosen = sorted(rhat, key=lambda n: -rhat[n])[:TRACES]
+    chosen = sorted(rhat, key=lambda n: -rhat[n])[:MAX_TRACES]
     figures = [html.figure(pictures.trace(n, post.draws[n]), f"draws of {n}") for n in chosen]
     told = html.paragraphs(
         "Chains that started far apart should cover the same ground; these are the parameters "

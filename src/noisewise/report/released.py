@@ -8,6 +8,12 @@ from collections.abc import Sequence
 from noisewise.artifact import Release
 from noisewise.report import html
 
+INFER_FIRST = (
+    "posterior: this is a {family} release; run noisewise infer on it first, and report on the "
+    "posterior"
+)
+"""What to say where a page is asked of a release that is no answer yet."""
+
 
 def promise(releases: Sequence[Release], guarantees: Sequence[str]) -> str:
     """The guarantee in words, and what it means for one person."""

@@ -1,31 +1,33 @@
-"""What simulators share: a problem whose groups are trials, and the truth of each."""
+"""What the simulators of all models share: trials, outcomes, and the records of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from noisewise.inference import METHODS, Posterior
-
-Report = Callable[[int, int], None]
+from noisewise.artifact import ArgumentError
+from noisewise.diagnostics import Coverage, coverage
+from noisewise.inference.posterior import Posterior
+from noisewise.models.base import Analyst, Progress
 
 CHAINS, DRAWS = 4, 1000
-GRAPHICAL_CHAINS, GRAPHICAL_DRAWS = 2, 500
-"""Seconds a trial: as few as tell whether a marginal has converged."""
+"""Of every trial, as ``infer`` has by default."""
+
+P = TypeVar("P")
+Q = TypeVar("Q", contravariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
-    """``truth`` (trial, parameter) in the user's units, in the order of ``names``.
+class Trials(Generic[P]):
+    """A problem whose groups are simulated releases, and the truth of each.
 
-    ``problem`` has the trials as its groups; of graphical models it is a list of problems.
+    ``truth`` (trial, parameter) is in the user's units, in the order of ``names``.
     """
 
-    family: str
-    problem: Any
+    problem: P
     truth: np.ndarray
     names: tuple[str, ...]
 
@@ -38,25 +40,63 @@ class Outcome:
     unconverged: float
 
 
-def run(trials: Trials, method: str, seed: int, progress: Report | None = None) -> Outcome:
-    """All trials as one batch, by one of the library's methods; graphical models one by one."""
-    if trials.family == "graphical-model":
-        return graphical_outcome(trials, seed, progress)
-    post: Posterior = METHODS[trials.family][method](trials.problem, seed, CHAINS, DRAWS, progress)
+class Scene(Protocol[Q]):
+    """The records of a plan as sums: what the owner would have before any noise."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters."""
+
+    @property
+    def guess(self) -> Mapping[str, float]:
+        """The guessed truth, name by name."""
+
+    @property
+    def outside(self) -> Mapping[str, float]:
+        """The share of records outside the bounds, by column."""
+
+    def trials(self, problem: Q, seed: int) -> Trials[Any]:
+        """Return trials with that problem's noise on the sums."""
+
+    def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
+        """Return mean widths with neither noise nor clamping."""
+
+    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
+        """Return the coverage of the sums as the owner has them, clamped records included."""
+
+    def prior_width(self, level: float) -> dict[str, float]:
+        """Return the widths of the prior's own intervals."""
+
+
+def infer_together(
+    analyst: Analyst[P], trials: Trials[P], method: str, seed: int, progress: Progress | None
+) -> Outcome:
+    """Infer all trials as the groups of one batch."""
+    post = analyst.methods[method](trials.problem, seed, CHAINS, DRAWS, progress)
+    if not isinstance(post, Posterior):
+        raise ArgumentError(f"method: {method!r} gives no draws, so nothing can be checked")
     flat = [post.draws[name].reshape(len(trials.truth), -1) for name in trials.names]
     return Outcome(np.stack(flat, axis=-1), len(post.unconverged) / len(trials.truth))
 
 
-def graphical_outcome(trials: Trials, seed: int, progress: Report | None) -> Outcome:
-    """By ``bayes``, the one method of graphical models that gives intervals."""
-    from noisewise.models.graphical_model import bayes
-    from noisewise.models.graphical_model.simulate import shares
+def covered(outcome: Outcome, trials: Trials[P], level: float) -> Coverage:
+    """Return how often the intervals of an outcome hold the truth, and how wide they are."""
+    return coverage(outcome.draws, trials.truth, level)
 
-    drawn, stuck = [], 0
-    for number, problem in enumerate(trials.problem):
-        post = bayes.run(problem, seed + number, GRAPHICAL_CHAINS, GRAPHICAL_DRAWS)
-        stuck += not post.converged
-        drawn.append(shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names)))
-        if progress is not None:
-            progress(number + 1, len(trials.problem))
-    return Outcome(np.stack(drawn), stuck / len(drawn))
+
+def interval_widths(draws: Mapping[str, np.ndarray], level: float) -> dict[str, float]:
+    """Return the width of the central interval of each parameter's draws."""
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    return {name: float(np.diff(np.quantile(v, tails))[0]) for name, v in draws.items()}
+
+
+def median_size(sizes: np.ndarray, n: int | None) -> float:
+    """Return n, or the median group's size where n is not given."""
+    return float(np.median(sizes)) if n is None else float(n)
+
+
+def check_guesses(given: Mapping[str, float], known: tuple[str, ...]) -> None:
+    """Raise an ArgumentError at a guess about something unknown."""
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"guess: {name!r} is unknown; known are {', '.join(known)}")

@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.inference import Posterior, infer
+from noisewise.inference import infer
+from noisewise.models.linear_regression.posterior import RegressionPosterior
 
 
 class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
@@ -70,12 +71,14 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
             releases, self.method, prior=self.prior, x=self.x, y=self.y, seed=self.random_state,
             chains=self.chains, draws=self.draws, same_population=self.same_population,
         )  # fmt: skip
+        if not isinstance(post, RegressionPosterior):
+            raise ArgumentError("X: must be a release of a linear regression")
         if not post.converged:
             warnings.warn(post.status, ConvergenceWarning, stacklevel=2)
         self.feature_names_in_ = np.array(post.x, dtype=object)
         return self._keep(post)
 
-    def _keep(self, post: Posterior) -> NoisyLinearRegression:
+    def _keep(self, post: RegressionPosterior) -> NoisyLinearRegression:
         """Moments of the draws: all that a prediction's mean and deviation need."""
         names = (*post.x, "intercept")
         drawn = np.stack([post.draws[name].ravel() for name in names])

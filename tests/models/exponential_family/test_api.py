@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
-from noisewise.inference import METHODS, Posterior
+from noisewise.inference import Posterior, methods
 from tests.artifact.factories import FACTORIES
 
 pytestmark = pytest.mark.xdist_group("expfam")
@@ -210,4 +210,4 @@ def test_a_distribution_nobody_has_heard_of() -> None:
 
 
 def test_the_methods_are_listed() -> None:
-    assert tuple(METHODS["exponential-family"]) == ("exact", "gibbs", "naive")
+    assert tuple(methods("exponential-family")) == ("exact", "gibbs", "naive")

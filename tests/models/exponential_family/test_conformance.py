@@ -12,8 +12,9 @@ import pytest
 
 from noisewise.inference import Posterior
 from noisewise.models.exponential_family import moments
-from noisewise.models.exponential_family.analyst import METHODS, Family
+from noisewise.models.exponential_family.analyst import ANALYST
 from noisewise.models.exponential_family.exact import serves
+from noisewise.models.exponential_family.family import Family
 from tests.inference.agreement import TOLERANCE, departures, known, summary
 from tests.models.exponential_family.cases import (
     CASES,
@@ -27,7 +28,7 @@ from tests.models.exponential_family.cases import (
 from tests.reference import expfam_reference as reference
 
 pytestmark = pytest.mark.xdist_group("expfam")
-PAIRS = [(f, m) for f in CASES for m in METHODS if m != "exact" or serves(f)]
+PAIRS = [(f, m) for f in CASES for m in ANALYST.methods if m != "exact" or serves(f)]
 
 
 @cache
@@ -37,7 +38,7 @@ def tables(name: str, n: int) -> tuple[np.ndarray, ...]:
 
 
 def run(method: str, given: Any, seed: int = 0) -> Posterior:
-    post: Posterior = METHODS[method](given, seed, CHAINS, DRAWS, None)
+    post: Posterior = ANALYST.methods[method](given, seed, CHAINS, DRAWS, None)
     return post
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from noisewise.inference.api import METHODS, Method
+from noisewise.inference import methods
+from noisewise.models.base import Method
 from noisewise.models.linear_regression.problem import Problem
 from noisewise.priors import CovariateMoments
 from tests.inference.agreement import TOLERANCE, departures, known, summary
@@ -13,7 +14,7 @@ from tests.inference.regressions import CHAINS, DRAWS, GROUPS, problem, table
 from tests.reference import regression_reference as reference
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
-LINEAR = METHODS["linear-regression"]
+LINEAR = methods("linear-regression")
 
 
 def tables(n: int) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ from noisewise.models.base import Analyst, Model, Owner, Simulator, register
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
-    from noisewise.simulate.findings import Check
+    from noisewise.simulate.check_result import Check
 
 
 class ExponentialFamilyRelease(Release):

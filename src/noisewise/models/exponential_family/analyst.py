@@ -1,35 +1,53 @@
-"""Exponential families: from one noisy sum to a posterior (thesis chapter 4, appendix B)."""
+"""The analyst's part of exponential families: problem and methods (thesis chapter 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from noisewise.artifact import Release
+from noisewise.artifact import ArgumentError, Release
+from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.exponential_family import exact, gibbs, naive
-from noisewise.models.exponential_family.families import FAMILIES, register
-from noisewise.models.exponential_family.family import Conjugate, Family
-from noisewise.models.exponential_family.problem import problem
+from noisewise.models.exponential_family.families import find
+from noisewise.models.exponential_family.posterior import FamilyPosterior
+from noisewise.models.exponential_family.problem import Problem, problem
 from noisewise.models.exponential_family.several import together
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "exact": exact.run,
-    "gibbs": gibbs.run,
-    "naive": naive.run,
-}
+MAX_GROUPS_EXACT_NORMAL = 200
+"""Groups of a normal column up to which ``exact``, a second each, is the default (chosen)."""
 
 
-MOST = 200
-"""Groups of a normal column up to which ``exact``, a second each, is the default."""
+class FamilyAnalyst(Analyst[Problem]):
+    """One column's parameters, exactly where a method exists, else by Gibbs sampling."""
+
+    methods: ClassVar[Mapping[str, Method[Any]]] = {
+        "exact": exact.run,
+        "gibbs": gibbs.run,
+        "naive": naive.run,
+    }
+    combining = ("exact",)
+
+    def default_method(self, release: Release) -> str:
+        """Return ``exact`` where there is one and it is quick, else ``gibbs``."""
+        distribution = release.model.get("distribution")
+        if distribution == "normal":
+            groups = 1 if release.groups is None else len(release.groups.keys)
+            slow = release.n is None or groups > MAX_GROUPS_EXACT_NORMAL
+            return "gibbs" if slow else "exact"
+        return "exact" if exact.serves(distribution) else "gibbs"
+
+    def problem(self, releases: Sequence[Release], question: Question) -> Problem:
+        """Read the sums of each release; several are combined where noise allows it."""
+        if {"x", "y"} & set(question.words):
+            raise ArgumentError("x, y: go with linear regression; this release has one column")
+        question.only((), "exponential family")
+        return together([problem(r, question.prior) for r in releases])
+
+    def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> FamilyPosterior:
+        """Return a posterior that was read from a file."""
+        kept = attributes["family"]
+        known = {k: tuple(v) if isinstance(v, list) else v for k, v in kept["known"].items()}
+        return FamilyPosterior(**common, y=attributes["y"], family=find(kept["name"])(**known))
 
 
-def best(release: Release) -> str:
-    """The method to use where none is named."""
-    distribution = release.model.get("distribution")
-    if distribution == "normal":
-        groups = 1 if release.groups is None else len(release.groups.keys)
-        return "gibbs" if release.n is None or groups > MOST else "exact"
-    return "exact" if exact.serves(distribution) else "gibbs"
-
-
-__all__ = ["FAMILIES", "METHODS", "Conjugate", "Family", "best", "problem", "register", "together"]
+ANALYST = FamilyAnalyst()

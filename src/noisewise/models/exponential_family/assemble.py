@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference.posterior import Posterior
 from noisewise.models.exponential_family.family import Conjugate, Family, draw
+from noisewise.models.exponential_family.posterior import FamilyPosterior
 from noisewise.models.exponential_family.problem import Problem
 from noisewise.models.exponential_family.without_noise import deviations
 from noisewise.models.linear_regression.assemble import judge
@@ -19,7 +19,7 @@ from noisewise.models.linear_regression.assemble import judge
 
 def posterior(
     problem: Problem, theta: np.ndarray, method: str, details: Mapping[str, Any]
-) -> Posterior:
+) -> FamilyPosterior:
     """Draws (group, chain, draw, parameter) in the user's units."""
     only = problem.keys is None
     names = problem.family.names
@@ -29,12 +29,11 @@ def posterior(
 
     drawn = [np.ascontiguousarray(theta[..., i]) for i in range(len(names))]
     rhat, ess = (list(side) for side in zip(*map(judge, drawn), strict=True))
-    return Posterior(
+    return FamilyPosterior(
         draws=named(drawn),
         rhat=named(rhat),
         ess=named(ess),
         method=method,
-        x=(),
         y=problem.column,
         keys=problem.keys,
         prior=str(problem.prior),

@@ -1,28 +1,50 @@
-"""Simulated one-column releases with a release's own settings: n, interval, noise and prior."""
+"""Simulated one-column releases with a release's own settings: n, interval, noise and prior.
+
+A plan's guess is the middle of the default prior, which is made from the bounds, unless given.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.exponential_family.analyst import Conjugate, Family
-from noisewise.models.exponential_family.family import draw
+from noisewise.artifact import ArgumentError, Release
+from noisewise.models.base import Progress, Simulator
+from noisewise.models.exponential_family.analyst import ANALYST
+from noisewise.models.exponential_family.assemble import prior_draws
+from noisewise.models.exponential_family.family import Conjugate, Family, draw
 from noisewise.models.exponential_family.moments import joint
 from noisewise.models.exponential_family.observed import Interval
 from noisewise.models.exponential_family.problem import Problem
 from noisewise.simulate.noise import noise
-from noisewise.simulate.trials import Trials
+from noisewise.simulate.trials import (
+    Outcome,
+    Trials,
+    check_guesses,
+    covered,
+    infer_together,
+    interval_widths,
+    median_size,
+)
 
 LARGE = 20_000
 """Records from which a sum is drawn from its normal law: the error of that is far below 1 %."""
 CELLS = 4_000_000
+"""Numbers held at once while records are made: 32 MiB (chosen)."""
+PRIOR_DRAWS = 20_000
+"""Draws behind the width of the prior's intervals (chosen)."""
+GUESS_DRAWS = 4001
+"""Draws whose median is the guess where none is given (chosen; odd, so that it is one of them)."""
+QUIET = 1e-12
+"""Noise scale that is as good as none."""
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials:
+def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials[Problem]:
     """Parameters from the prior, records from the family, the interval, the release's noise."""
     prior = map(jnp.asarray, problem.conjugate)
     many = Conjugate(*(jnp.broadcast_to(a, (trials, *a.shape)) for a in prior))
@@ -80,7 +102,7 @@ def _normal_sums(
 
 def noisy(
     rng: np.random.Generator, problem: Problem, sums: np.ndarray, theta: np.ndarray, n: int
-) -> Trials:
+) -> Trials[Problem]:
     """Trials whose exact sums are given, with this problem's noise on them."""
     whole = problem.family.whole
     z = sums + noise(rng, problem.scale, problem.mechanism, sums.shape, whole=whole)
@@ -95,4 +117,125 @@ def noisy(
         sizes = np.maximum(np.rint(counted), 1.0)
     keys = tuple(range(len(z)))
     many = replace(problem, z=z, n=sizes, counted=counted, keys=keys)
-    return Trials("exponential-family", many, theta, problem.family.names)
+    return Trials(many, theta, problem.family.names)
+
+
+def guessed(problem: Problem, given: Mapping[str, float]) -> tuple[np.ndarray, dict[str, float]]:
+    """Return the family's own parameters; all are given by name, or none."""
+    names = problem.family.names
+    check_guesses(given, names)
+    if given and set(given) != set(names):
+        absent = next(n for n in names if n not in given)
+        raise ArgumentError(f"guess: {absent} is missing; give all of {', '.join(names)}, or none")
+    if given:
+        theta = np.array([float(given[n]) for n in names])
+    else:
+        drawn = prior_draws(problem.family, problem.prior, GUESS_DRAWS)
+        theta = np.array([float(np.median(drawn[n])) for n in names])
+        if len(getattr(problem.family, "levels", ())):
+            theta = theta / theta.sum()
+    _possible(problem, theta, names)
+    return theta, dict(zip(names, theta.tolist(), strict=True))
+
+
+def _possible(problem: Problem, theta: np.ndarray, names: tuple[str, ...]) -> None:
+    levels = bool(getattr(problem.family, "levels", ()))
+    domains = problem.family.domains * (len(names) if levels else 1)
+    ends = {"unit": (0.0, 1.0), "positive": (0.0, np.inf), "real": (-np.inf, np.inf)}
+    words = {"unit": "between 0 and 1", "positive": "above zero", "real": "a number"}
+    for name, value, domain in zip(names, theta, domains, strict=True):
+        low, high = ends[domain]
+        if not low < value < high:
+            raise ArgumentError(f"guess: {name} must be {words[domain]}, not {float(value)!r}")
+    if levels and abs(theta.sum() - 1) > 1e-6:
+        raise ArgumentError(f"guess: the probabilities must add up to 1, not {theta.sum():g}")
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyScene:
+    """Sums of one column inside its interval (``sums``), and of all its records (``free``)."""
+
+    problem: Problem
+    n: int
+    theta: np.ndarray
+    sums: np.ndarray
+    free: np.ndarray
+    guess: Mapping[str, float]
+    outside: Mapping[str, float]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The family's own parameters."""
+        return tuple(self.problem.family.names)
+
+    def trials(self, problem: Problem, seed: int) -> Trials[Problem]:
+        """Return trials with that problem's noise on the sums."""
+        rng = np.random.default_rng([seed, 1])
+        many = np.tile(self.theta, (len(self.sums), 1))
+        return noisy(rng, problem, self.sums, many, self.n)
+
+    def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
+        """Return mean widths of the conjugate posterior of all records."""
+        quiet = replace(self.problem, scale=QUIET, counted=None)
+        made = replace(self, sums=self.free).trials(quiet, seed)
+        return covered(infer_together(ANALYST, made, "naive", seed, None), made, level).width
+
+    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
+        """Return the nominal coverage: the model knows of its interval, and loses width only."""
+        return np.full(len(self.names), level)
+
+    def prior_width(self, level: float) -> dict[str, float]:
+        """Return the widths of the prior's own intervals."""
+        return interval_widths(
+            prior_draws(self.problem.family, self.problem.prior, PRIOR_DRAWS), level
+        )
+
+
+class FamilySimulator(Simulator[Problem]):
+    """Simulated one-column releases for ``check`` and ``plan``."""
+
+    def usual_methods(self, release: Release) -> tuple[str, ...]:
+        """Return the methods worth trying, best first."""
+        best = ANALYST.default_method(release)
+        return (best, "naive") if best == "gibbs" else ("exact", "gibbs", "naive")
+
+    def template(self, problem: Problem, n: int | None) -> Problem:
+        """Return the problem with one group of n records."""
+        return replace(problem, n=np.array([median_size(problem.n, n)]))
+
+    def from_prior(
+        self, rng: np.random.Generator, problem: Problem, trials: int
+    ) -> Trials[Problem]:
+        """Draw truths from the prior, and a simulated release of each."""
+        return from_prior(rng, problem, trials)
+
+    def scene(
+        self, problem: Problem, n: int, guesses: Mapping[str, float], trials: int, seed: int
+    ) -> FamilyScene:
+        """Make records at one guessed truth, for every trial of a plan."""
+        rng = np.random.default_rng([seed, 0])
+        theta, guess = guessed(problem, guesses)
+        many = np.tile(theta, (trials, 1))
+        sums, share = sums_at(rng, problem, many, n)
+        uncut = replace(problem, interval=Interval(0.0, 0.0, "keep"))
+        free, _ = sums_at(rng, uncut, many, n)
+        return FamilyScene(problem, n, theta, sums, free, guess, {problem.column: share})
+
+    def run(
+        self, trials: Trials[Problem], method: str, seed: int, progress: Progress | None = None
+    ) -> Outcome:
+        """Infer all trials as the groups of one batch."""
+        return infer_together(ANALYST, trials, method, seed, progress)
+
+    def settings(self, problem: Problem) -> dict[str, object]:
+        """Return what is simulated, for people and files."""
+        return {
+            "what": problem.column,
+            "n": round(float(problem.n[0])),
+            "mechanism": problem.mechanism,
+            "noise_scale": problem.scale,
+            "prior": str(problem.prior),
+        }
+
+
+SIMULATOR = FamilySimulator()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noisewise.artifact import Release
@@ -9,7 +11,7 @@ from noisewise.models.base import Analyst, Model, Owner, Simulator, register
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
-    from noisewise.simulate.findings import Check
+    from noisewise.simulate.check_result import Check
 
 
 class GraphicalModelRelease(Release):
@@ -41,6 +43,14 @@ class GraphicalModelDescription(Model):
         from noisewise.models.graphical_model.simulate import SIMULATOR
 
         return SIMULATOR
+
+    def readers(self) -> Mapping[bytes, Callable[[Path], Result]]:
+        """Return who reads the model's own files: JSON, or an archive of arrays."""
+        from noisewise.models.graphical_model.model import GraphicalModel
+        from noisewise.models.graphical_model.posterior import GraphicalPosterior
+
+        begins = b'{"format": "noisewise-graphical-model"'
+        return {b"PK": GraphicalPosterior.load, begins: GraphicalModel.load}
 
     def page(self, result: Result | Release, check: Check | None = None) -> str:
         """Return the HTML page about a result."""

@@ -1,50 +1,83 @@
-"""Discrete graphical models from noisy contingency tables (thesis chapter 3)."""
+"""The analyst's part of graphical models: problem and methods (thesis chapter 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
 
-from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact import ArgumentError, Level, Release
+from noisewise.inference.result import Result
+from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.graphical_model import bayes, cgm, naive
-from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.posterior import GraphicalPosterior
-from noisewise.models.graphical_model.problem import problems
+from noisewise.models.graphical_model.problem import Problem, problems
 
-__all__ = ["METHODS", "GraphicalModel", "GraphicalPosterior", "run"]
-
-METHODS: dict[str, Callable[..., Any]] = {
-    "cgm": cgm.run,
-    "naive-mle": naive.run,
-    "bayes": bayes.run,
-}
+SHARED_OPTIONS = ("tied", "inference", "memory")
+"""Options of the problem itself, whatever the method."""
 OPTIONS = {"cgm": ("estep", "spread"), "naive-mle": ("lam",), "bayes": ("law",)}
-SHARED = ("tied", "inference", "memory")
+"""Options of each method."""
 
 
-def run(
-    release: Release,
-    method: str,
-    options: Mapping[str, Any],
-    seed: int,
-    chains: int,
-    draws: int,
-    report: Callable[[int, int], None] | None,
-) -> Any:
-    """One result, or a dictionary of one per group."""
-    known = (*SHARED, *OPTIONS[method])
-    for option in options:
-        if option not in known:
-            raise ArgumentError(f"{option}: is no option of {method}, which has {', '.join(known)}")
-    own = {k: v for k, v in options.items() if k in OPTIONS[method]}
-    found = problems(release, **{k: v for k, v in options.items() if k in SHARED})
-    if method == "bayes":
-        own |= {"seed": seed, "chains": chains, "draws": draws}
-    results = []
-    for number, problem in enumerate(found, start=1):
-        results.append(METHODS[method](problem, **own))
-        if report is not None:
-            report(number, len(found))
-    if release.groups is None:
-        return results[0]
-    return dict(zip(release.groups.keys, results, strict=True))
+@dataclass(frozen=True)
+class GroupedTables:
+    """The tables of every group (of one where there are no groups), and the method's options."""
+
+    groups: tuple[Problem, ...]
+    keys: tuple[Level, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _fitted(name: str, fit: Callable[..., Result], sampled: bool) -> Method[GroupedTables]:
+    """Return a method that fits group after group."""
+
+    def run(
+        given: GroupedTables, seed: int, chains: int, draws: int, progress: Progress | None
+    ) -> Result:
+        for option in given.options:
+            if option not in OPTIONS[name]:
+                known = ", ".join((*SHARED_OPTIONS, *OPTIONS[name]))
+                raise ArgumentError(f"{option}: is no option of {name}, which has {known}")
+        own = dict(given.options)
+        if sampled:
+            own |= {"seed": seed, "chains": chains, "draws": draws}
+        results = []
+        for number, tables in enumerate(given.groups, start=1):
+            results.append(fit(tables, **own))
+            if progress is not None:
+                progress(number, len(given.groups))
+        if given.keys is None:
+            return results[0]
+        return dict(zip(given.keys, results, strict=True))  # type: ignore[return-value]
+
+    return run
+
+
+class GraphicalAnalyst(Analyst[GroupedTables]):
+    """A model over the public levels that accounts for the noise of its tables."""
+
+    methods: ClassVar[Mapping[str, Method[Any]]] = {
+        "cgm": _fitted("cgm", cgm.run, sampled=False),
+        "naive-mle": _fitted("naive-mle", naive.run, sampled=False),
+        "bayes": _fitted("bayes", bayes.run, sampled=True),
+    }
+
+    def default_method(self, release: Release) -> str:
+        """Return ``cgm``, the EM algorithm that accounts for the noise."""
+        return "cgm"
+
+    def problem(self, releases: Sequence[Release], question: Question) -> GroupedTables:
+        """Read the tables of every group."""
+        if {"x", "y"} & set(question.words) or question.prior is not None:
+            raise ArgumentError("x, y, prior: do not go with a graphical model; see its options")
+        (release,) = releases
+        shared = {k: v for k, v in question.words.items() if k in SHARED_OPTIONS}
+        own = {k: v for k, v in question.words.items() if k not in SHARED_OPTIONS}
+        keys = None if release.groups is None else release.groups.keys
+        return GroupedTables(tuple(problems(release, **shared)), keys, own)
+
+    def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> NoReturn:
+        """Raise an ArgumentError: fitted models have a file format of their own."""
+        raise ArgumentError("path: a graphical model is not kept as a netCDF posterior")
+
+
+ANALYST = GraphicalAnalyst()

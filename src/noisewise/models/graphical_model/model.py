@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
+from noisewise.inference.result import Result
 from noisewise.models.graphical_model import exact, records, sampling
 from noisewise.models.graphical_model.junction import Clique, clique_vector
 from noisewise.models.graphical_model.oracle import MEMORY, Oracle, compiled, size_in_words
@@ -22,7 +23,7 @@ MOST_CELLS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class GraphicalModel:
+class GraphicalModel(Result):
     """p(x) ∝ exp Σ_C θ_C(x_C) over public levels; ``potentials`` is θ, clique after clique.
 
     ``inference`` says how its marginals are computed ("exact" or "loopy"); ``n`` is how many people
@@ -37,6 +38,17 @@ class GraphicalModel:
     inference: str = "exact"
     converged: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    model_name = "graphical-model"
+
+    @property
+    def title(self) -> str:
+        """The columns."""
+        return ", ".join(self.columns)
+
+    def summary(self, interval: float = 0.95) -> Any:
+        """Return shares."""
+        raise NotImplementedError
 
     @property
     def columns(self) -> tuple[str, ...]:

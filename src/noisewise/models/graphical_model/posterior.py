@@ -13,6 +13,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.whole import whole
+from noisewise.inference.result import Result
 from noisewise.models.graphical_model.junction import Clique
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.structure import split
@@ -24,7 +25,7 @@ ESS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class GraphicalPosterior:
+class GraphicalPosterior(Result):
     """``model`` has the posterior mean's marginals: it minimises the expected KL divergence.
 
     ``marginal_draws`` and ``potential_draws`` are arrays (chain, draw, cell), clique after clique;
@@ -38,8 +39,19 @@ class GraphicalPosterior:
     details: Mapping[str, Any] = field(default_factory=dict)
     method: str = "bayes"
 
+    model_name = "graphical-model"
+
+    @property
+    def title(self) -> str:
+        """The columns."""
+        return self.model.title
+
+    def summary(self, interval: float = 0.95) -> Any:
+        """Return shares."""
+        raise NotImplementedError
+
     @cached_property
-    def draws(self) -> dict[Clique, np.ndarray]:
+    def draws(self) -> dict[Clique, np.ndarray]:  # type: ignore[override]
         """Marginals by clique: arrays (chain, draw, one axis per column)."""
         parts = split(self.marginal_draws, self.model.structure)
         return dict(zip(self.model.cliques, parts, strict=True))

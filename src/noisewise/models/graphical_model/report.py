@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from noisewise.artifact import ArgumentError
+from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.report import html, pictures
+from noisewise.report.released import INFER_FIRST
+
+if TYPE_CHECKING:
+    from noisewise.simulate.check_result import Check
 
 
-def page(model: Any) -> str:
-    """Marginals of the single columns; the model answers for sets of them from Python."""
+def page(result: Any, check: Check | None = None) -> str:
+    """Return the page of a fitted model, or of draws of one."""
+    if isinstance(result, GraphicalPosterior):
+        return page_of_draws(result)
+    if not isinstance(result, GraphicalModel):
+        raise ArgumentError(INFER_FIRST.format(family="graphical-model"))
+    return page_of_model(result)
+
+
+def page_of_model(model: GraphicalModel) -> str:
+    """Return marginals of the single columns; the model answers for sets of them from Python."""
     shares = html.section("marginals", "Shares of the levels", html.grid(_figures(model, model)))
     said = "A fit is one model; method 'bayes' gives intervals as well."
     return _page(model, model, said, shares)
 
 
-def page_of_draws(posterior: Any) -> str:
+def page_of_draws(posterior: GraphicalPosterior) -> str:
     """The same with intervals, for a posterior of a graphical model."""
     model = posterior.model
     rows = []

@@ -13,18 +13,24 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.artifact import ArgumentError
-from noisewise.models.graphical_model import exact, sampling
+from noisewise.artifact import ArgumentError, Release
+from noisewise.models.base import Progress, Simulator
+from noisewise.models.graphical_model import bayes, exact, sampling
+from noisewise.models.graphical_model.analyst import GroupedTables
 from noisewise.models.graphical_model.bayes import HYPER
 from noisewise.models.graphical_model.cgm import SPREAD
 from noisewise.models.graphical_model.oracle import compiled
 from noisewise.models.graphical_model.problem import Problem, estimated_sizes
 from noisewise.models.graphical_model.structure import split
 from noisewise.simulate.noise import noise
-from noisewise.simulate.trials import Trials
+from noisewise.simulate.trials import Outcome, Trials, check_guesses, median_size
 
-MOST = 12
+MAX_SHARES = 12
+"""Shares of levels that are judged (chosen: what a person reads)."""
 PRIOR_DRAWS = 400
+"""Draws behind the width of the prior's intervals (chosen; each needs the marginals)."""
+CHAINS, DRAWS = 2, 500
+"""Seconds a trial: as few as tell whether a marginal has converged (chosen)."""
 
 
 def shares(problem: Problem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
@@ -40,10 +46,10 @@ def shares(problem: Problem, cells: np.ndarray) -> tuple[tuple[str, ...], np.nda
         for place, level in enumerate(problem.levels[column][:-1]):
             names.append(f"p[{column}={level}]")
             found.append(alone[..., place])
-    return tuple(names[:MOST]), np.stack(found[:MOST], axis=-1)
+    return tuple(names[:MAX_SHARES]), np.stack(found[:MAX_SHARES], axis=-1)
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials:
+def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials[GroupedTables]:
     """Potentials from the prior, records from the model, noise of the release's scale."""
     theta = prior_potentials(rng, problem, trials)
     counts = np.stack([tables_of(rng, problem, row) for row in theta])
@@ -73,13 +79,13 @@ def tables_of(rng: np.random.Generator, problem: Problem, theta: np.ndarray) -> 
 
 def noisy(
     rng: np.random.Generator, problem: Problem, counts: np.ndarray, theta: np.ndarray
-) -> Trials:
+) -> Trials[GroupedTables]:
     """Trials whose exact tables are given, with this problem's noise on them."""
     y = counts + noise(rng, problem.scale, problem.mechanism, counts.shape, whole=True)
     sizes = estimated_sizes(problem.model, y) if problem.secret_n else np.full(len(y), problem.n)
     each = [replace(problem, y=row, n=float(n)) for row, n in zip(y, sizes, strict=True)]
     names, truth = shares(problem, marginals(problem, theta))
-    return Trials("graphical-model", each, truth, names)
+    return Trials(GroupedTables(tuple(each), tuple(range(len(each)))), truth, names)
 
 
 def marginals(problem: Problem, theta: np.ndarray) -> np.ndarray:
@@ -89,55 +95,53 @@ def marginals(problem: Problem, theta: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class TableStage:
-    """A plan's records: columns independent of each other, with the guessed shares."""
+class TablesScene:
+    """A plan's tables: columns independent of each other, with the guessed shares."""
 
     problem: Problem
     theta: np.ndarray
     counts: np.ndarray
     names: tuple[str, ...]
-    told: Mapping[str, float]
+    guess: Mapping[str, float]
     outside: Mapping[str, float]
 
-    def trials(self, problem: Problem, seed: int) -> Trials:
-        """With that problem's noise on the tables."""
+    def trials(self, problem: GroupedTables, seed: int) -> Trials[GroupedTables]:
+        """Return trials with that problem's noise on the tables."""
         many = np.tile(self.theta, (len(self.counts), 1))
-        return noisy(np.random.default_rng([seed, 1]), problem, self.counts, many)
+        return noisy(np.random.default_rng([seed, 1]), problem.groups[0], self.counts, many)
 
-    def without(self, seed: int, level: float) -> np.ndarray:
-        """Widths without noise: a share of n records is normal about the truth."""
+    def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
+        """Return widths without noise: a share of n records is normal about the truth."""
         from scipy.stats import norm
 
-        p = np.array([self.told[name] for name in self.names])
+        p = np.array([self.guess[name] for name in self.names])
         reach = 2 * float(norm.ppf((1 + level) / 2))
         return np.asarray(reach * np.sqrt(p * (1 - p) / self.problem.n))
 
-    def clamped(self, seed: int, level: float) -> np.ndarray:
-        """Counts are not clamped: nothing is lost."""
+    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
+        """Return the nominal coverage: counts are not clamped, so nothing is lost."""
         return np.full(len(self.names), level)
 
-    def before(self, level: float) -> dict[str, float]:
-        """Widths of the prior's own intervals."""
+    def prior_width(self, level: float) -> dict[str, float]:
+        """Return the widths of the prior's own intervals."""
         drawn = prior_potentials(np.random.default_rng(0), self.problem, PRIOR_DRAWS)
         _, found = shares(self.problem, marginals(self.problem, drawn))
         low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return dict(zip(self.names, (high - low).tolist(), strict=True))
 
 
-def stage(problem: Problem, given: Mapping[str, float], trials: int, seed: int) -> TableStage:
-    """Guesses are shares such as ``p[a=u]``; levels not named share the rest evenly."""
+def scene(problem: Problem, given: Mapping[str, float], trials: int, seed: int) -> TablesScene:
+    """Make tables at guessed shares such as ``p[a=u]``; levels not named share the rest evenly."""
     known = {f"p[{c}={v}]" for c in problem.model.variables for v in problem.levels[c]}
-    for name in given:
-        if name not in known:
-            raise ArgumentError(f"guess: {name!r} is unknown; known are {', '.join(sorted(known))}")
+    check_guesses(given, tuple(sorted(known)))
     theta = np.zeros(problem.model.dimension)
     for column in problem.model.variables:
         theta += _alone(problem, column, _column_shares(problem, column, given))
     rng = np.random.default_rng([seed, 0])
     counts = np.stack([tables_of(rng, problem, theta) for _ in range(trials)])
     names, truth = shares(problem, marginals(problem, theta[None]))
-    told = dict(zip(names, truth[0].tolist(), strict=True))
-    return TableStage(problem, theta, counts, names, told, {})
+    guess = dict(zip(names, truth[0].tolist(), strict=True))
+    return TablesScene(problem, theta, counts, names, guess, {})
 
 
 def _column_shares(problem: Problem, column: str, given: Mapping[str, float]) -> np.ndarray:
@@ -161,3 +165,60 @@ def _alone(problem: Problem, column: str, share: np.ndarray) -> np.ndarray:
     table = np.broadcast_to(np.log(share).reshape(shape), problem.model.shape(clique))
     theta[problem.model.slices[number]] = table.ravel()
     return theta
+
+
+class GraphicalSimulator(Simulator[GroupedTables]):
+    """Simulated tables for ``check`` and ``plan``; what is judged is shares of levels."""
+
+    interval_methods = ("bayes",)
+
+    def usual_methods(self, release: Release) -> tuple[str, ...]:
+        """Return ``bayes``, the one method that gives intervals."""
+        return ("bayes",)
+
+    def template(self, problem: GroupedTables, n: int | None) -> GroupedTables:
+        """Return the problem with one group of n records."""
+        sizes = np.array([tables.n for tables in problem.groups])
+        return GroupedTables((replace(problem.groups[0], n=median_size(sizes, n)),))
+
+    def from_prior(
+        self, rng: np.random.Generator, problem: GroupedTables, trials: int
+    ) -> Trials[GroupedTables]:
+        """Draw truths from the prior, and simulated tables of each."""
+        return from_prior(rng, problem.groups[0], trials)
+
+    def scene(
+        self, problem: GroupedTables, n: int, guesses: Mapping[str, float], trials: int, seed: int
+    ) -> TablesScene:
+        """Make tables at one guessed truth, for every trial of a plan."""
+        return scene(problem.groups[0], guesses, trials, seed)
+
+    def run(
+        self,
+        trials: Trials[GroupedTables],
+        method: str,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> Outcome:
+        """Infer trial after trial."""
+        drawn, stuck = [], 0
+        for number, problem in enumerate(trials.problem.groups):
+            post = bayes.run(problem, seed + number, CHAINS, DRAWS)
+            stuck += not post.converged
+            drawn.append(shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names)))
+            if progress is not None:
+                progress(number + 1, len(trials.problem.groups))
+        return Outcome(np.stack(drawn), stuck / len(drawn))
+
+    def settings(self, problem: GroupedTables) -> dict[str, object]:
+        """Return what is simulated, for people and files."""
+        (tables,) = problem.groups
+        return {
+            "what": f"tables of {', '.join(tables.model.variables)}",
+            "n": round(float(tables.n)),
+            "mechanism": tables.mechanism,
+            "noise_scale": tables.scale,
+        }
+
+
+SIMULATOR = GraphicalSimulator()

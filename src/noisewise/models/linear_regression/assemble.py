@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.inference.posterior import Posterior
+from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import Problem
 from noisewise.models.linear_regression.without_noise import deviations
 from noisewise.numerics.convergence import diagnose
@@ -19,7 +19,7 @@ _SLAB = 4096
 
 def posterior(
     problem: Problem, parameters: np.ndarray, method: str, details: Mapping[str, Any]
-) -> Posterior:
+) -> RegressionPosterior:
     """Parameters (group, chain, draw, θ… σ²) in the box; units and diagnostics added."""
     user = np.moveaxis(problem.units.to_user(parameters), -1, 0)
     judged = [judge(values) for values in user]
@@ -35,7 +35,7 @@ def assembled(
     method: str,
     details: Mapping[str, Any],
     latent: Mapping[str, np.ndarray] | None = None,
-) -> Posterior:
+) -> RegressionPosterior:
     """Name what is in the user's units already: draws (parameter, group, chain, draw)."""
     names = (*problem.x, "intercept", "sigma2")
     only = problem.keys is None
@@ -43,7 +43,7 @@ def assembled(
     def named(values: np.ndarray) -> dict[str, np.ndarray]:
         return {name: v[0] if only else v for name, v in zip(names, values, strict=True)}
 
-    return Posterior(
+    return RegressionPosterior(
         draws=named(user),
         rhat=named(rhat),
         ess=named(ess),

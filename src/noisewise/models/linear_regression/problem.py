@@ -94,8 +94,8 @@ class Problem:
 def problem(
     release: Release,
     prior: Mapping[str, object] | None,
-    x: str | Iterable[str] | None,
-    y: str | None,
+    x: str | Iterable[str] | None = None,
+    y: str | None = None,
 ) -> Problem:
     """Pick the regression: any released column on any others."""
     if release.family != "linear-regression":

@@ -6,27 +6,52 @@ not fit the public bounds; so trials whose *noisy* sums could not come from reco
 drawn anew. That keeps calibration exact: a posterior given z is right for every z, hence also for
 the z that are kept.
 
-``from_guess`` makes records at one guessed truth and clamps them, as the owner would.
+A plan makes records at one guessed truth and clamps them, as the owner would. Guesses follow from
+the public bounds unless given: every column fills its bounds with three standard deviations either
+way, and the covariates together explain half of the response's variance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, Release
+from noisewise.diagnostics import Coverage
+from noisewise.models.base import Progress, Simulator
+from noisewise.models.linear_regression.analyst import ANALYST
+from noisewise.models.linear_regression.assemble import prior_draws
 from noisewise.models.linear_regression.problem import Problem
 from noisewise.models.linear_regression.starts import prior_parameters, statistics_of
 from noisewise.simulate.noise import noise
-from noisewise.simulate.trials import Trials
+from noisewise.simulate.trials import (
+    Outcome,
+    Trials,
+    check_guesses,
+    covered,
+    infer_together,
+    interval_widths,
+    median_size,
+)
 
 PROPOSALS = 20_000
-MOST = 100
-"""Batches of proposals before giving up: two million in all."""
+"""Draws from the prior in one batch (chosen)."""
+MAX_BATCHES = 100
+"""Batches of proposals before giving up: two million in all (chosen)."""
 REACH = 4
 """Noise scales by which a noisy sum may lie outside what records in the box add up to."""
 CELLS = 4_000_000
+"""Numbers held at once while records are made: 32 MiB (chosen)."""
+FILLED = 3.0
+"""Standard deviations either way with which a column is taken to fill its bounds (chosen)."""
+EXPLAINED = 0.5
+"""Share of the response's variance that the covariates are taken to explain (chosen)."""
+PRIOR_DRAWS = 20_000
+"""Draws behind the width of the prior's intervals (chosen)."""
+QUIET = 1e-12
+"""Noise scale, in the box, that is as good as none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +64,13 @@ class Guess:
     covariance: np.ndarray
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials:
+def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials[Problem]:
     """Parameters from the prior, sums from the model, noise of the release's scale."""
     n, q = round(float(problem.n[0])), len(problem.x) + 1
     kept_z: list[np.ndarray] = []
     kept_truth: list[np.ndarray] = []
     found = 0
-    for _ in range(MOST):
+    for _ in range(MAX_BATCHES):
         drawn = prior_parameters(rng, problem.box_prior, (PROPOSALS,))
         sizes = np.full(PROPOSALS, float(n))
         made = statistics_of(rng, drawn, sizes, min(q, n - 1))
@@ -58,8 +83,9 @@ def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trial
             break
     else:
         raise ArgumentError(
-            f"prior: of {MOST * PROPOSALS:,} draws from it only {found} fit the bounds, fewer than "
-            f"the {trials} trials wanted; give a prior that knows more, or ask for fewer trials"
+            f"prior: of {MAX_BATCHES * PROPOSALS:,} draws from it only {found} fit the bounds, "
+            f"fewer than the {trials} trials wanted; give a prior that knows more, or ask for "
+            "fewer trials"
         )
     z, truth = np.concatenate(kept_z)[:trials], np.concatenate(kept_truth)[:trials]
     return _trials(problem, z, problem.units.to_user(truth), n)
@@ -84,11 +110,11 @@ def _fits(z: np.ndarray, n: int, problem: Problem, q: int) -> np.ndarray:
     return np.asarray((np.abs(z[:, : q * (q + 3) // 2]) <= n + slack).all(axis=1))
 
 
-def _trials(problem: Problem, z: np.ndarray, truth: np.ndarray, n: int) -> Trials:
+def _trials(problem: Problem, z: np.ndarray, truth: np.ndarray, n: int) -> Trials[Problem]:
     q = len(problem.x) + 1
     sizes = np.maximum(z[:, -1], q + 2) if problem.noisy_n else np.full(len(z), float(n))
     many = replace(problem, z=z, n=sizes, keys=tuple(range(len(z))), moments=None, exponents=())
-    return Trials("linear-regression", many, truth, (*problem.x, "intercept", "sigma2"))
+    return Trials(many, truth, (*problem.x, "intercept", "sigma2"))
 
 
 def sums_at(
@@ -116,8 +142,131 @@ def sums_at(
 
 def from_guess(
     rng: np.random.Generator, problem: Problem, sums: np.ndarray, guess: Guess, n: int
-) -> Trials:
+) -> Trials[Problem]:
     """Trials whose exact sums are given, with this problem's noise on them."""
     truth = np.append(guess.theta, guess.sigma**2)
     z = _noisy(rng, problem, sums, n)
     return _trials(problem, z, np.tile(truth, (len(z), 1)), n)
+
+
+def guessed(problem: Problem, given: Mapping[str, float]) -> tuple[Guess, dict[str, float]]:
+    """Return the truth from words such as ``pir``, ``intercept``, ``sigma`` and ``mean:pir``."""
+    x, units = problem.x, problem.units
+    half, centre = units.half, units.centre
+    known = {
+        **{f"mean:{c}": float(centre[i]) for i, c in enumerate(x)},
+        **{f"sd:{c}": float(half[i]) / FILLED for i, c in enumerate(x)},
+    }
+    allowed = (*x, "intercept", "sigma", *known)
+    check_guesses(given, allowed)
+    known.update({k: v for k, v in given.items() if k in known})
+    spread = np.array([known[f"sd:{c}"] for c in x])
+    mean = np.array([known[f"mean:{c}"] for c in x])
+    deviation = float(half[-1]) / FILLED
+    slope = deviation * np.sqrt(EXPLAINED / len(x)) / spread
+    known.update({c: float(given.get(c, slope[i])) for i, c in enumerate(x)})
+    slopes = np.array([known[c] for c in x])
+    known["intercept"] = float(given.get("intercept", centre[-1] - slopes @ mean))
+    known["sigma"] = float(given.get("sigma", deviation * np.sqrt(1 - EXPLAINED)))
+    for name in ("sigma", *(f"sd:{c}" for c in x)):
+        if not known[name] > 0:
+            raise ArgumentError(f"guess: {name} must be above zero, not {known[name]!r}")
+    theta = np.append(slopes, known["intercept"])
+    return Guess(theta, known["sigma"], mean, np.diag(spread**2)), known
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionScene:
+    """Sums of clamped records (``sums``), and of the same records unclamped (``free``)."""
+
+    problem: Problem
+    n: int
+    truth: Guess
+    sums: np.ndarray
+    free: np.ndarray
+    guess: Mapping[str, float]
+    outside: Mapping[str, float]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Slopes, intercept, error variance."""
+        return (*self.problem.x, "intercept", "sigma2")
+
+    def trials(self, problem: Problem, seed: int) -> Trials[Problem]:
+        """Return trials with that problem's noise on the sums."""
+        return self._with(problem, self.sums, seed)
+
+    def _with(self, problem: Problem, sums: np.ndarray, seed: int) -> Trials[Problem]:
+        rng = np.random.default_rng([seed, 1])
+        return from_guess(rng, problem, sums, self.truth, self.n)
+
+    def _without_noise(self, sums: np.ndarray, seed: int, level: float) -> Coverage:
+        """Judge the conjugate posterior of exact sums."""
+        quiet = replace(self.problem, noise_scale=QUIET, noisy_n=False)
+        made = self._with(quiet, sums, seed)
+        return covered(infer_together(ANALYST, made, "naive", seed, None), made, level)
+
+    def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
+        """Return mean widths of the conjugate posterior of unclamped records."""
+        return self._without_noise(self.free, seed, level).width
+
+    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
+        """Return how often the conjugate posterior of clamped records holds the guess."""
+        return self._without_noise(self.sums, seed, level).share
+
+    def prior_width(self, level: float) -> dict[str, float]:
+        """Return the widths of the response's prior."""
+        return interval_widths(prior_draws(self.problem.response, self.names, PRIOR_DRAWS), level)
+
+
+class RegressionSimulator(Simulator[Problem]):
+    """Simulated regressions for ``check`` and ``plan``."""
+
+    clamping_biases = True
+
+    def usual_methods(self, release: Release) -> tuple[str, ...]:
+        """Return the methods worth trying, best first."""
+        return ("exact", "gibbs-update", "naive")
+
+    def yardstick(self, methods: tuple[str, ...]) -> tuple[str, ...]:
+        """Return ``exact`` beside other methods: it is quick."""
+        return ("exact",) if any(m != "exact" for m in methods) else ()
+
+    def template(self, problem: Problem, n: int | None) -> Problem:
+        """Return the problem with one group of n records."""
+        return replace(problem, n=np.array([median_size(problem.n, n)]))
+
+    def from_prior(
+        self, rng: np.random.Generator, problem: Problem, trials: int
+    ) -> Trials[Problem]:
+        """Draw truths from the prior, and a simulated release of each."""
+        return from_prior(rng, problem, trials)
+
+    def scene(
+        self, problem: Problem, n: int, guesses: Mapping[str, float], trials: int, seed: int
+    ) -> RegressionScene:
+        """Make records at one guessed truth, for every trial of a plan."""
+        truth, guess = guessed(problem, guesses)
+        rng = np.random.default_rng([seed, 0])
+        sums, free, outside = sums_at(rng, problem, truth, n, trials)
+        columns = dict(zip((*problem.x, problem.y), outside.tolist(), strict=True))
+        return RegressionScene(problem, n, truth, sums, free, guess, columns)
+
+    def run(
+        self, trials: Trials[Problem], method: str, seed: int, progress: Progress | None = None
+    ) -> Outcome:
+        """Infer all trials as the groups of one batch."""
+        return infer_together(ANALYST, trials, method, seed, progress)
+
+    def settings(self, problem: Problem) -> dict[str, object]:
+        """Return what is simulated, for people and files."""
+        return {
+            "what": f"{problem.y} on {', '.join(problem.x)}",
+            "n": round(float(problem.n[0])),
+            "mechanism": problem.mechanism,
+            "noise_scale": problem.noise_scale,
+            "prior": f"response {problem.response}; covariates {problem.covariates}",
+        }
+
+
+SIMULATOR = RegressionSimulator()

@@ -20,7 +20,7 @@ from noisewise.models.base import Model, Owner, register
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
-    from noisewise.simulate.findings import Check
+    from noisewise.simulate.check_result import Check
 
 ANSWERED = "release: a partition release is its own answer; there is no method to choose"
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact import ArgumentError, PartitionRelease, Release
 from noisewise.report import html, released
+
+if TYPE_CHECKING:
+    from noisewise.inference.result import Result
 
 GIVEN = "; they do not cover a private search that missed"
 
 
-def page(release: Release) -> str:
-    """Guarantee, answer, and where it would lie without the noise."""
-    if not release.family.startswith("posterior-"):
-        raise ArgumentError(
-            f"posterior: this is a {release.family} release; run noisewise infer on it first, and "
-            "report on the posterior"
-        )
+def page(release: Result | Release) -> str:
+    """Return guarantee, answer, and where it would lie without the noise."""
+    if not isinstance(release, PartitionRelease):
+        raise ArgumentError("result: is no answer by partitions")
     quantile = release.family == "posterior-quantile"
     found = release.answer()
     values = np.atleast_1d(found.quantile if quantile else found.probability)

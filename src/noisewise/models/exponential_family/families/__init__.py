@@ -1,6 +1,6 @@
 """One small file per family, and the list of them, which a user may extend.
 
-``register`` adds a family of one's own (docs/guide-your-own-family.md).
+``register_family`` adds a family of one's own (docs/guide-your-own-family.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FAMILIES: dict[str, type[Family]] = {
 }
 
 
-def register(family: type[Family]) -> type[Family]:
+def register_family(family: type[Family]) -> type[Family]:
     """Make a family known to ``infer``, under its ``name``; usable as a decorator."""
     if not (isinstance(family, type) and issubclass(family, Family)):
         raise ArgumentError("family: must be a subclass of noisewise.Family")
@@ -52,5 +52,5 @@ __all__ = [
     "Normal",
     "Poisson",
     "find",
-    "register",
+    "register_family",
 ]

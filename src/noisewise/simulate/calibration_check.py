@@ -10,9 +10,14 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import coverage, ks, ranks, wider
 from noisewise.inference._bar import reporting
-from noisewise.simulate import templates
-from noisewise.simulate.findings import LEVEL, Check, MethodCheck
-from noisewise.simulate.trials import Outcome, Report, Trials, run
+from noisewise.inference.api import asked
+from noisewise.models.base import Progress
+from noisewise.simulate.check_result import LEVEL, Check, MethodCheck
+from noisewise.simulate.settings import choose_methods, settings_of, simulated
+from noisewise.simulate.trials import Outcome, Trials
+
+FEWEST_TRIALS = 50
+"""With fewer, coverage cannot be told from chance (chosen)."""
 
 
 def check(
@@ -24,9 +29,9 @@ def check(
     y: str | None = None,
     trials: int = 200,
     seed: int = 0,
-    progress: Report | bool | None = None,
+    progress: Progress | bool | None = None,
 ) -> Check:
-    """Draw truths from the prior, simulate releases like this one, and see who finds them.
+    """Simulate releases like this one, with truths from the prior, and see who finds them.
 
     Args:
         release: whose n, ε, bounds and noise are taken; its numbers are not looked at.
@@ -37,23 +42,37 @@ def check(
         trials: simulated releases for every method.
         seed: of the simulation.
         progress: as for ``infer``.
+
+    Returns:
+        Verdicts on every method, and which to use.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.exponential_family(
+        ...     nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20),
+        ...     epsilon=1.0,
+        ... )
+        >>> nw.check(release, ["exact"], trials=50).recommended
+        'exact'
     """
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 50:
-        raise ArgumentError(f"trials: must be a whole number of at least 50, not {trials!r}")
-    template = templates.template(release, prior, x, y)
-    chosen = templates.chosen(release, methods, templates.usual(release))
-    made = templates.from_prior(np.random.default_rng([seed, trials]), template, trials)
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < FEWEST_TRIALS:
+        raise ArgumentError(
+            f"trials: must be a whole number of at least {FEWEST_TRIALS}, not {trials!r}"
+        )
+    simulator, problem = simulated(release, asked(prior, x=x, y=y))
+    chosen = choose_methods(release, methods, simulator.usual_methods(release))
+    made = simulator.from_prior(np.random.default_rng([seed, trials]), problem, trials)
     outcomes: dict[str, Outcome] = {}
-    for method in dict.fromkeys((*templates.yardstick(release, chosen), *chosen)):
+    for method in dict.fromkeys((*simulator.yardstick(chosen), *chosen)):
         with reporting(progress, f"{trials} trials ({method})") as report:
-            outcomes[method] = run(made, method, seed, report)
+            outcomes[method] = simulator.run(made, method, seed, report)
     exact = outcomes.get("exact")
-    found = [_judged(method, made, outcomes[method], exact) for method in chosen]
-    settings = {**templates.settings(release, template), "trials": trials, "seed": seed}
-    return Check(settings, tuple(found))
+    checked = [_judged(method, made, outcomes[method], exact) for method in chosen]
+    settings = {**settings_of(release, problem, simulator), "trials": trials, "seed": seed}
+    return Check(settings, tuple(checked))
 
 
-def _judged(method: str, made: Trials, outcome: Outcome, exact: Outcome | None) -> MethodCheck:
+def _judged(method: str, made: Trials[Any], outcome: Outcome, exact: Outcome | None) -> MethodCheck:
     # A trial without an answer is one that did not converge; it has no rank.
     finite = np.isfinite(outcome.draws).all(axis=(1, 2))
     if not finite.any():

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from noisewise.artifact import Release
-from noisewise.simulate.forecast import Plan
+from noisewise.simulate.plan_result import Plan
 
 BITES = 0.01
 """Share of records outside from which it is worth a word."""
@@ -25,11 +25,15 @@ FEW = 5000
 
 
 def warnings_of(
-    made: Plan, release: Release, names: tuple[str, ...], calm: np.ndarray
+    made: Plan, release: Release, names: tuple[str, ...], quiet: np.ndarray | None
 ) -> tuple[str, ...]:
-    """``calm``: coverage of the sums as the owner has them, were there no noise at all."""
+    """Return warnings about a plan.
+
+    ``quiet`` is the coverage of the sums as the owner has them, were there no noise at all; None
+    where the model knows of its bounds, so that records outside cost width and not coverage.
+    """
     return (
-        *_tight(made, release, names, calm),
+        *_tight(made, names, quiet),
         *_wide(made, release),
         *_loud(made, names),
         *_missed(made),
@@ -37,18 +41,17 @@ def warnings_of(
     )
 
 
-def _tight(made: Plan, release: Release, names: tuple[str, ...], calm: np.ndarray) -> list[str]:
+def _tight(made: Plan, names: tuple[str, ...], quiet: np.ndarray | None) -> list[str]:
     found = [
         f"{share:.1%} of the records would lie outside the bounds of {column!r}."
         for column, share in made.outside.items()
         if share > BITES
     ]
-    if not found or release.family != "linear-regression":
-        # One column's model knows of its interval: records outside cost width, not coverage.
+    if not found or quiet is None:
         return found
     lost = [
         f"{name} {share:.0%}"
-        for name, share in zip(names, calm, strict=True)
+        for name, share in zip(names, quiet, strict=True)
         if share < made.settings["level"] - LOST
     ]
     if lost:

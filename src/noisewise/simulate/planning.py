@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.diagnostics import Coverage, coverage
+from noisewise.diagnostics import Coverage
 from noisewise.inference._bar import reporting
-from noisewise.simulate import templates
-from noisewise.simulate.forecast import Plan, Row, Wish
-from noisewise.simulate.stage import stage
-from noisewise.simulate.trials import Report, run
-from noisewise.simulate.warn import warnings_of
+from noisewise.inference.api import asked
+from noisewise.models.base import Progress
+from noisewise.simulate.plan_result import Plan, Row, Wish
+from noisewise.simulate.plan_warnings import warnings_of
+from noisewise.simulate.settings import choose_methods, settings_of, simulated
+from noisewise.simulate.trials import covered
 
 LEVEL = 0.95
 HALVINGS = 6
@@ -40,37 +41,52 @@ def plan(
     seed: int = 0,
     width: float | None = None,
     parameter: str | None = None,
-    progress: Report | bool | None = None,
+    progress: Progress | bool | None = None,
 ) -> Plan:
-    """Interval widths and coverage by ε and method.
+    """Simulate what interval widths analysts will get, by ε and method, before any is spent.
 
     Args:
         at: a release's settings for an ε; its numbers are not looked at.
         n: number of records.
         epsilons: the grid.
         methods: of ``infer``; the best and ``naive`` unless named.
-        guesses: what is believed of the data (``guess.py``); the rest follows from the bounds.
+        guesses: what is believed of the data, by name; the rest follows from the bounds.
         prior: of the analysis, as for ``infer``.
         trials: simulated releases for every ε.
         seed: of the simulation.
         width: find the smallest ε whose mean interval is no wider.
         parameter: whose interval that is; the first unless named.
         progress: as for ``infer``.
+
+    Returns:
+        Widths and coverage, warnings, and the ε for a wanted width.
+
+    Example:
+        >>> import noisewise as nw
+        >>> def settings(epsilon):
+        ...     return nw.release.exponential_family(
+        ...         nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20),
+        ...         epsilon=epsilon,
+        ...     )
+        >>> nw.plan(settings, 1000, [0.5, 1.0], trials=10).methods
+        ('exact', 'naive')
     """
     if not epsilons or min(epsilons) <= 0:
         raise ArgumentError(f"epsilon: must be one or more numbers above zero, not {epsilons!r}")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 10:
         raise ArgumentError(f"trials: must be a whole number of at least 10, not {trials!r}")
     grid = sorted(set(map(float, epsilons)))
-    release = at(grid[-1])
-    problem = templates.template(release, prior, None, None, n)
-    chosen = templates.chosen(release, methods, templates.planned(release))
-    scene = stage(problem, n, guesses or {}, trials, seed)
+    release, question = at(grid[-1]), asked(prior)
+    simulator, problem = simulated(release, question, n)
+    usual = simulator.usual_methods(release)
+    # The best, and for comparison the one that ignores the noise.
+    chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))))
+    scene = simulator.scene(problem, n, guesses or {}, trials, seed)
 
     def judged(epsilon: float, method: str) -> Coverage:
-        made = scene.trials(templates.template(at(epsilon), prior, None, None, n), seed)
+        made = scene.trials(simulated(at(epsilon), question, n)[1], seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
-            return coverage(run(made, method, seed, report).draws, made.truth, LEVEL)
+            return covered(simulator.run(made, method, seed, report), made, LEVEL)
 
     names = scene.names
     place = names.index(_named(parameter, names))
@@ -81,20 +97,21 @@ def plan(
         for found in (judged(epsilon, method),)
         for i, name in enumerate(names)
     ]
-    said = templates.settings(release, problem)
+    said = settings_of(release, problem, simulator)
     # Of one epsilon only, and there are several.
     said.pop("noise_scale")
+    without = scene.width_without_privacy(seed, LEVEL).tolist()
     made = Plan(
         settings={**said, "n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL},
-        guess=scene.told,
+        guess=scene.guess,
         rows=tuple(rows),
-        without=dict(zip(names, scene.without(seed, LEVEL).tolist(), strict=True)),
-        before=scene.before(LEVEL),
+        without=dict(zip(names, without, strict=True)),
+        before=scene.prior_width(LEVEL),
         outside=scene.outside,
         warnings=(),
     )
-    told = warnings_of(made, release, names, scene.clamped(seed, LEVEL))
-    made = replace(made, warnings=told)
+    quiet = scene.coverage_without_noise(seed, LEVEL) if simulator.clamping_biases else None
+    made = replace(made, warnings=warnings_of(made, release, names, quiet))
     if width is None:
         return made
     wish = _smallest(made, names[place], width, lambda e: judged(e, chosen[0]).width[place])

@@ -1,0 +1,79 @@
+"""What every result of ``infer`` can be asked, whatever the model."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from arviz import InferenceData
+
+    from noisewise.inference.prediction import Prediction
+
+
+class Result(ABC):
+    """A posterior, or a fitted model, with a plain word on whether to trust it.
+
+    Example:
+        >>> import noisewise as nw
+        >>> people = nw.datasets.social_mobility(tracts=20)
+        >>> release = nw.release.exponential_family(
+        ...     people, column="kir", family="exponential", bounds=(0, 1), epsilon=1.0
+        ... )
+        >>> result = nw.infer(release)
+        >>> result.method, list(result.summary().index)
+        ('exact', ['rate'])
+    """
+
+    model_name: ClassVar[str]
+    """The model, as release files and the command line call it."""
+    method: str
+    """How it was inferred."""
+    draws: Mapping[Any, np.ndarray]
+    """Draws by name: arrays (chain, draw), or (group, chain, draw) where grouped."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What the result is of, such as ``spend on age, income``."""
+
+    @property
+    @abstractmethod
+    def converged(self) -> bool:
+        """Whether the computation can be trusted."""
+
+    @property
+    @abstractmethod
+    def status(self) -> str:
+        """The same in words, with what to do."""
+
+    @abstractmethod
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """Return means and central intervals, one row per parameter (and group)."""
+
+    @abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a file that ``nw.load`` reads back; it appears whole or not at all."""
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The columns to which a prediction needs values."""
+        return ()
+
+    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
+        """Return the distribution of a new record, where the model has one."""
+        raise ArgumentError(f"predict: a {self.model_name} result predicts no single record")
+
+    def to_arviz(self) -> InferenceData:
+        """Return the draws as ArviZ's own type (dims chain, draw, group)."""
+        from noisewise.inference.arviz import inference_data
+
+        return inference_data(self.draws, None)

@@ -1,0 +1,61 @@
+"""The analyst's part of linear regression: problem, methods, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from noisewise.artifact import Release
+from noisewise.models.base import Analyst, Method, Question
+from noisewise.models.linear_regression import (
+    exact,
+    gibbs_noisy,
+    gibbs_prior,
+    gibbs_update,
+    individual,
+    naive,
+    narrow,
+    several,
+)
+from noisewise.models.linear_regression.posterior import RegressionPosterior
+from noisewise.models.linear_regression.problem import Problem, problem
+
+
+class RegressionAnalyst(Analyst[Problem]):
+    """Any released column on any others, by the exact sampler or one of the paper's."""
+
+    methods: ClassVar[Mapping[str, Method[Any]]] = {
+        "exact": exact.run,
+        "gibbs-update": gibbs_update.run,
+        "gibbs-prior": gibbs_prior.run,
+        "gibbs-noisy": gibbs_noisy.run,
+        "mcmc-individual": individual.run,
+        "naive": naive.run,
+    }
+    combining = ("exact",)
+
+    def default_method(self, release: Release) -> str:
+        """Return ``exact``: its cost does not grow with n."""
+        return "exact"
+
+    def problem(self, releases: Sequence[Release], question: Question) -> Problem:
+        """Read the Gram matrix of each release; several multiply their likelihoods."""
+        question.only(("x", "y"), "linear regression")
+        problems = [problem(r, question.prior, **question.words) for r in releases]
+        return problems[0] if len(problems) == 1 else several.together(problems)
+
+    def cautions(self, problem: Problem, question: Question) -> tuple[str, ...]:
+        """Return a warning where a column uses so little of its bounds that a default misfits."""
+        if {"response", "covariates"} <= {*(question.prior or ())}:
+            return ()
+        warning = narrow.caution(problem)
+        return () if warning is None else (warning,)
+
+    def restore(
+        self, common: Mapping[str, Any], attributes: Mapping[str, Any]
+    ) -> RegressionPosterior:
+        """Return a posterior that was read from a file."""
+        return RegressionPosterior(**common, x=tuple(attributes["x"]), y=attributes["y"])
+
+
+ANALYST = RegressionAnalyst()

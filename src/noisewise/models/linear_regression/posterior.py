@@ -1,0 +1,81 @@
+"""The posterior of a linear regression: coefficients, error variance, predictions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+from noisewise.inference.posterior import Posterior
+from noisewise.inference.prediction import Prediction
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionPosterior(Posterior):
+    """Draws of the slopes (named as ``x``), of ``intercept`` and of ``sigma2``."""
+
+    model_name = "linear-regression"
+    x: tuple[str, ...]
+    y: str
+
+    @property
+    def title(self) -> str:
+        """The response and its covariates."""
+        return f"{self.y} on {', '.join(self.x)}"
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The columns to which a prediction needs values."""
+        return self.x
+
+    def attributes(self) -> dict[str, object]:
+        """Return the columns, for a file."""
+        return {"x": list(self.x), "y": self.y}
+
+    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
+        """Return the posterior predictive of y at given covariates, in the user's units.
+
+        y = θᵀ(x, 1) + N(0, σ²), draw by draw. A UserWarning tells of covariates outside the
+        release's public bounds, where no record was seen.
+
+        Args:
+            new_x: a value for each covariate.
+            seed: of the new record's scatter.
+        """
+        at = self._checked(new_x)
+        for warning in self._beyond_bounds(at):
+            warnings.warn(warning, UserWarning, stacklevel=2)
+        line = np.array(self.draws["intercept"])
+        for column, value in at.items():
+            line = line + self.draws[column] * value
+        scatter = np.random.default_rng(seed).standard_normal(line.shape)
+        return Prediction(line + scatter * np.sqrt(self.draws["sigma2"]), line)
+
+    def _checked(self, new_x: Mapping[str, float] | None) -> dict[str, float]:
+        if not isinstance(new_x, Mapping) or set(new_x) != set(self.x):
+            raise ArgumentError(
+                f"new_x: must give a value to each of {', '.join(self.x)}, and to nothing else"
+            )
+        at = {}
+        for column in self.x:
+            value = new_x[column]
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise ArgumentError(f"new_x[{column!r}]: must be one number, not {value!r}")
+            if not np.isfinite(value):
+                raise ArgumentError(f"new_x[{column!r}]: must be a finite number, not {value!r}")
+            at[column] = float(value)
+        return at
+
+    def _beyond_bounds(self, at: Mapping[str, float]) -> list[str]:
+        """Return a sentence for each covariate beyond its bounds (a file by hand has none)."""
+        bounds = self.releases[0].bounds if self.releases else {}
+        return [
+            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
+            f"{bounds[column].upper:g}: no record was seen there, and the prediction extends a "
+            "straight line"
+            for column, value in at.items()
+            if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
+        ]
