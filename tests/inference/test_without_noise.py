@@ -8,7 +8,7 @@ from scipy import stats
 
 from noisewise.models.exponential_family.without_noise import deviations as of_family
 from noisewise.models.linear_regression import naive
-from noisewise.models.linear_regression.assemble import prior_draws
+from noisewise.models.linear_regression.posterior import prior_draws
 from noisewise.models.linear_regression.without_noise import deviations
 from noisewise.priors import NormalInverseGamma
 from tests.inference.regressions import problem, table

@@ -9,7 +9,7 @@ from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference import combine
-from noisewise.inference._bar import reporting
+from noisewise.inference.progress import reporting
 from noisewise.inference.posterior import Posterior
 from noisewise.models.exponential_family import analyst as expfam
 from noisewise.models.graphical_model import analyst as graphical

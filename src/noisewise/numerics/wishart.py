@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from noisewise.numerics.triangular import cholesky, solve_lower
+from noisewise.numerics.small_matrices import cholesky, solve_lower
 
 
 def bartlett(key: jax.Array, df: jax.Array, size: int) -> jax.Array:

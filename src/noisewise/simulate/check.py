@@ -9,7 +9,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import coverage, ks, ranks, wider
-from noisewise.inference._bar import reporting
+from noisewise.inference.progress import reporting
 from noisewise.simulate import templates
 from noisewise.simulate.findings import LEVEL, Check, MethodCheck
 from noisewise.simulate.trials import Outcome, Report, Trials, run

@@ -15,7 +15,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage, coverage
-from noisewise.inference._bar import reporting
+from noisewise.inference.progress import reporting
 from noisewise.simulate import templates
 from noisewise.simulate.forecast import Plan, Row, Wish
 from noisewise.simulate.stage import stage

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from experiments.exponential_families.agreement import difference
 from noisewise import priors
-from noisewise.inference._blas import one_blas_thread
+from noisewise.numerics.runtime import one_blas_thread
 from noisewise.models.exponential_family import exact, families, far, gibbs
 from noisewise.models.exponential_family.likelihood import one_record
 from noisewise.models.exponential_family.observed import Interval

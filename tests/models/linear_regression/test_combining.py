@@ -13,7 +13,7 @@ from scipy import stats
 from noisewise.models.linear_regression import exact, several
 from noisewise.models.linear_regression.coordinates import full_rank, point, released
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.models.linear_regression.slabs import subset
+from noisewise.models.linear_regression.batching import subset
 from tests.inference import calibration
 from tests.inference.agreement import TOLERANCE, departures, summary
 from tests.inference.regressions import CHAINS, DRAWS, paper_table, problem

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._blas import one_blas_thread
+from noisewise.numerics.runtime import one_blas_thread
 from noisewise.inference.posterior import Posterior
 from noisewise.models.exponential_family import (
     categorical_exact,

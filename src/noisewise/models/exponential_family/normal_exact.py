@@ -20,7 +20,7 @@ from scipy.ndimage import distance_transform_edt
 from scipy.special import log_ndtr
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._blas import one_blas_thread
+from noisewise.numerics.runtime import one_blas_thread
 from noisewise.inference.posterior import Posterior
 from noisewise.models.exponential_family.assemble import posterior
 from noisewise.models.exponential_family.normal_likelihood import (

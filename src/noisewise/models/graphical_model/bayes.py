@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._loops import forget
+from noisewise.numerics.runtime import forget
 from noisewise.models.graphical_model import cgm, overlap
 from noisewise.models.graphical_model.contrasts import contrasts
 from noisewise.models.graphical_model.likelihood import maximise

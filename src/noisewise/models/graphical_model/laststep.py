@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference._blas import one_blas_thread
+from noisewise.numerics.runtime import one_blas_thread
 from noisewise.models.graphical_model import estep
 from noisewise.models.graphical_model.curvature import additive, fits
 from noisewise.models.graphical_model.estep import MOST_CALLS, TOLERANCE, Noise, Step

@@ -22,8 +22,8 @@ import numpy as np
 from jax.scipy.special import gammaln, multigammaln
 
 from noisewise.models.linear_regression.coordinates import Point
-from noisewise.numerics.sampling import gamma
-from noisewise.numerics.triangular import (
+from noisewise.numerics.gamma_variates import gamma
+from noisewise.numerics.small_matrices import (
     Matrix,
     cholesky,
     constant,

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.numerics.triangular import (
+from noisewise.numerics.small_matrices import (
     Matrix,
     constant,
     each,

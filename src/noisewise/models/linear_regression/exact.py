@@ -21,13 +21,13 @@ from noisewise.inference import _chains, _tuning
 from noisewise.inference.observation import averaged
 from noisewise.inference.posterior import Posterior
 from noisewise.models.linear_regression import collapsed, flow, latent, slabs
-from noisewise.models.linear_regression.assemble import assembled
+from noisewise.models.linear_regression.posterior import assembled
 from noisewise.models.linear_regression.collected import Collected, Sampled, shape_of
 from noisewise.models.linear_regression.coordinates import Shape, point, reflections, released
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.models.linear_regression.starts import Statistics, prior_statistics, towards
+from noisewise.models.linear_regression.initial_values import Statistics, prior_statistics, towards
 from noisewise.numerics.convergence import diagnose
-from noisewise.numerics.triangular import (
+from noisewise.numerics.small_matrices import (
     UNROLLED,
     Matrix,
     dot,

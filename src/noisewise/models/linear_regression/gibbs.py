@@ -17,7 +17,7 @@ import numpy as np
 
 from noisewise.inference.posterior import Posterior
 from noisewise.models.linear_regression import collapsed
-from noisewise.models.linear_regression.assemble import posterior
+from noisewise.models.linear_regression.posterior import posterior
 from noisewise.models.linear_regression.gibbs_sweep import (
     Chain,
     Group,
@@ -26,7 +26,7 @@ from noisewise.models.linear_regression.gibbs_sweep import (
     sweep_one,
 )
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.models.linear_regression.starts import prior_parameters
+from noisewise.models.linear_regression.initial_values import prior_parameters
 
 Report = Callable[[int, int], None]
 

@@ -27,9 +27,9 @@ from noisewise.models.linear_regression import collapsed
 from noisewise.models.linear_regression.coordinates import Point, released
 from noisewise.models.linear_regression.moments import Law
 from noisewise.numerics.psd import project
-from noisewise.numerics.sampling import gamma
+from noisewise.numerics.gamma_variates import gamma
 from noisewise.numerics.scale_mixture import laplace_variances
-from noisewise.numerics.triangular import cholesky, solve_lower, solve_upper
+from noisewise.numerics.small_matrices import cholesky, solve_lower, solve_upper
 
 FLOOR = 1e-9
 """Least eigenvalue of a projected scatter over n, in box units."""

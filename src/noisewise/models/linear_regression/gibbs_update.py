@@ -19,7 +19,7 @@ from noisewise.inference.posterior import Posterior
 from noisewise.models.linear_regression import collapsed, gibbs, gibbs_sweep, moments
 from noisewise.models.linear_regression.coordinates import Point
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.numerics.triangular import solve_lower
+from noisewise.numerics.small_matrices import solve_lower
 
 
 class Normal(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 
 from noisewise.models.linear_regression.coordinates import Shape, point, released
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.models.linear_regression.starts import inverse_wishart_factors
+from noisewise.models.linear_regression.initial_values import inverse_wishart_factors
 
 MOST = 2**25
 """Numbers kept in all: a quarter of a gigabyte."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from noisewise.inference.posterior import Posterior
 from noisewise.models.linear_regression import collapsed
-from noisewise.models.linear_regression.assemble import posterior
+from noisewise.models.linear_regression.posterior import posterior
 from noisewise.models.linear_regression.coordinates import Point
 from noisewise.models.linear_regression.problem import Problem
 

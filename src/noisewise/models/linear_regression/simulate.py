@@ -17,7 +17,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.models.linear_regression.starts import prior_parameters, statistics_of
+from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import Trials
 

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference._tuning import searched
+from noisewise.inference.adaptation import searched
 from noisewise.models.linear_regression import collapsed
 from noisewise.models.linear_regression.coordinates import (
     Shape,

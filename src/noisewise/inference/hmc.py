@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisewise.inference._tuning import TRAJECTORY, Schedule, State, adapted, remeasured
-from noisewise.numerics.batched import times, transposed_times
-from noisewise.numerics.triangular import Matrix, entries, listed, stacked
+from noisewise.inference.adaptation import TRAJECTORY, Schedule, State, adapted, remeasured
+from noisewise.numerics.batched_matrices import times, transposed_times
+from noisewise.numerics.small_matrices import Matrix, entries, listed, stacked
 
 Data = Any
 Density = Callable[[Matrix, Data, jax.Array], tuple[jax.Array, jax.Array]]

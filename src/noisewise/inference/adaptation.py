@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.numerics.batched import factors, squared, times
+from noisewise.numerics.batched_matrices import factors, squared, times
 
 TRAJECTORY = 2.5
 """Length of a trajectory, in deviations: longer ones are worth more, but not what they cost."""

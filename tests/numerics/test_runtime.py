@@ -7,7 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
-from noisewise.inference._loops import forget, loops
+from noisewise.numerics.runtime import forget, loops
 
 
 def test_forgotten_loops_do_not_pile_up() -> None:

@@ -22,7 +22,7 @@ from noisewise.models.linear_regression.coordinates import (
     point,
     released,
 )
-from noisewise.models.linear_regression.starts import prior_statistics
+from noisewise.models.linear_regression.initial_values import prior_statistics
 from tests.inference.agreement import TOLERANCE, departures, summary
 from tests.inference.regressions import problem, table
 

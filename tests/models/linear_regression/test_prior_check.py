@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import noisewise as nw
-from noisewise.models.linear_regression.narrow import NARROW, SURE, narrow
+from noisewise.models.linear_regression.prior_check import NARROW, SURE, narrow
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 from tests.inference.regressions import problem, release
 

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 
-from noisewise.inference._blas import one_blas_thread
+from noisewise.numerics.runtime import one_blas_thread
 from noisewise.models.linear_regression.coordinates import full_rank
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.numerics.triangular import UNROLLED
+from noisewise.numerics.small_matrices import UNROLLED
 
 SIZES = {"cpu": (1, 256), "gpu": (1, 256, 4096, 24576)}
 """Groups per batch: few sizes, since each is a compilation; as large as keeps the device busy."""

@@ -22,12 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._loops import forget
+from noisewise.numerics.runtime import forget
 from noisewise.inference.posterior import Posterior
-from noisewise.models.linear_regression.assemble import posterior
+from noisewise.models.linear_regression.posterior import posterior
 from noisewise.models.linear_regression.collapsed import Prior
 from noisewise.models.linear_regression.problem import Problem
-from noisewise.numerics.triangular import cholesky, solve_upper
+from noisewise.numerics.small_matrices import cholesky, solve_upper
 
 Report = Callable[[int, int], None]
 
