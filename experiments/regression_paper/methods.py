@@ -10,8 +10,8 @@ import numpy as np
 
 from experiments.regression_paper.simulate import EXACT, Sensitivity, as_printed, simulate, tight
 from noisewise.inference import METHODS
+from noisewise.models.linear_regression.problem import subset
 from noisewise.numerics.convergence import diagnose_groups
-from noisewise.models.linear_regression.batching import subset
 
 NAMES = (
     "non-private",

@@ -1,7 +1,7 @@
 """How well posteriors cover the truth of simulated releases (``regression_paper.simulate``).
 
-``python -m tests.inference.calibration TRIALS SEED [paper beside robust secret clamped]`` prints every
-cell; all trials of a cell are one batch.
+``python -m tests.inference.calibration TRIALS SEED [paper beside robust secret clamped]`` prints
+every cell; all trials of a cell are one batch.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference import combine
-from noisewise.inference.progress import reporting
 from noisewise.inference.posterior import Posterior
+from noisewise.inference.progress import Report, reporting
 from noisewise.models.exponential_family import analyst as expfam
 from noisewise.models.graphical_model import analyst as graphical
 from noisewise.models.linear_regression import (
@@ -18,14 +18,12 @@ from noisewise.models.linear_regression import (
     gibbs_noisy,
     gibbs_prior,
     gibbs_update,
-    individual,
+    individual_mcmc,
     naive,
-    narrow,
-    several,
+    prior_check,
 )
-from noisewise.models.linear_regression.problem import problem
+from noisewise.models.linear_regression.problem import combined_problem, regression_problem
 
-Report = Callable[[int, int], None]
 Method = Callable[[Any, int, int, int, Report | None], Posterior]
 """Problem of the family, seed, chains, draws, progress."""
 
@@ -35,7 +33,7 @@ METHODS: dict[str, dict[str, Method]] = {
         "gibbs-update": gibbs_update.run,
         "gibbs-prior": gibbs_prior.run,
         "gibbs-noisy": gibbs_noisy.run,
-        "mcmc-individual": individual.run,
+        "mcmc-individual": individual_mcmc.run,
         "naive": naive.run,
     },
     "exponential-family": expfam.METHODS,
@@ -127,11 +125,11 @@ def infer(
     if release.family == "exponential-family":
         given = expfam.together([expfam.problem(r, prior) for r in releases])
     elif len(releases) > 1:
-        given = several.together([problem(r, prior, x, y) for r in releases])
+        given = combined_problem([regression_problem(r, prior, x, y) for r in releases])
     else:
-        given = problem(release, prior, x, y)
+        given = regression_problem(release, prior, x, y)
     if release.family == "linear-regression" and not {"response", "covariates"} <= {*(prior or ())}:
-        warning = narrow.caution(given)
+        warning = prior_check.caution(given)
         if warning is not None:
             warnings.warn(warning, UserWarning, stacklevel=2)
     with reporting(progress, f"sampling ({method})") as report:

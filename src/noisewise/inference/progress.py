@@ -1,4 +1,4 @@
-"""A progress bar on standard error; silent when nobody is watching."""
+"""Progress of long calls: the type of a callback, and a bar on standard error."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Report = Callable[[int, int], None]
+"""A callback that is called with the steps done and the steps in all."""
 
 
 @contextmanager
 def reporting(progress: Report | bool | None, what: str) -> Iterator[Report | None]:
-    """A callback as given, or one that moves a bar: for True, and on a terminal for None."""
+    """Give the callback to call while the context lasts, or None where nobody is watching.
+
+    Args:
+        progress: a callback, which is given as it is; True for a bar; False for none; None for a
+            bar that vanishes at the end, if standard error is a terminal.
+        what: the words beside the bar.
+    """
     if callable(progress):
         yield progress
         return

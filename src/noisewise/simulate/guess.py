@@ -14,7 +14,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.models.exponential_family.assemble import prior_draws
 from noisewise.models.exponential_family.problem import Problem as Column
-from noisewise.models.linear_regression.problem import Problem as Regression
+from noisewise.models.linear_regression.problem import RegressionProblem as Regression
 from noisewise.models.linear_regression.simulate import Guess
 
 FILLED = 3.0

@@ -14,8 +14,8 @@ from noisewise.models.exponential_family.assemble import prior_draws as column_p
 from noisewise.models.exponential_family.observed import Interval
 from noisewise.models.exponential_family.problem import Problem as Column
 from noisewise.models.linear_regression import simulate as linear
-from noisewise.models.linear_regression.posterior import prior_draws as regression_prior
-from noisewise.models.linear_regression.problem import Problem as Regression
+from noisewise.models.linear_regression.posterior_draws import prior_draws as regression_prior
+from noisewise.models.linear_regression.problem import RegressionProblem as Regression
 from noisewise.simulate import guess
 from noisewise.simulate.trials import Trials, run
 

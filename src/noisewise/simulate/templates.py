@@ -15,8 +15,8 @@ from noisewise.models.exponential_family.analyst import best
 from noisewise.models.exponential_family.analyst import problem as of_family
 from noisewise.models.exponential_family.problem import Problem as Column
 from noisewise.models.linear_regression import simulate as linear
-from noisewise.models.linear_regression.problem import Problem as Regression
-from noisewise.models.linear_regression.problem import problem as of_regression
+from noisewise.models.linear_regression.problem import RegressionProblem as Regression
+from noisewise.models.linear_regression.problem import regression_problem as of_regression
 from noisewise.simulate.trials import Trials
 
 PARTITION = "a partition release is its own answer; there is no method to choose"

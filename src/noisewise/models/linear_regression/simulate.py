@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.models.linear_regression.problem import Problem
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
+from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import Trials
 
@@ -39,7 +39,7 @@ class Guess:
     covariance: np.ndarray
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials:
+def from_prior(rng: np.random.Generator, problem: RegressionProblem, trials: int) -> Trials:
     """Parameters from the prior, sums from the model, noise of the release's scale."""
     n, q = round(float(problem.n[0])), len(problem.x) + 1
     kept_z: list[np.ndarray] = []
@@ -72,19 +72,21 @@ def _sums(mean: np.ndarray, factor: np.ndarray, n: int) -> np.ndarray:
     return n * np.concatenate([second[..., rows, columns], mean], axis=-1)
 
 
-def _noisy(rng: np.random.Generator, problem: Problem, sums: np.ndarray, n: int) -> np.ndarray:
+def _noisy(
+    rng: np.random.Generator, problem: RegressionProblem, sums: np.ndarray, n: int
+) -> np.ndarray:
     if problem.noisy_n:
         sums = np.column_stack([sums, np.full(len(sums), float(n))])
     added = noise(rng, problem.noise_scale, problem.mechanism, sums.shape, whole=False)
     return np.asarray(sums + added)
 
 
-def _fits(z: np.ndarray, n: int, problem: Problem, q: int) -> np.ndarray:
+def _fits(z: np.ndarray, n: int, problem: RegressionProblem, q: int) -> np.ndarray:
     slack = REACH * problem.noise_scale
     return np.asarray((np.abs(z[:, : q * (q + 3) // 2]) <= n + slack).all(axis=1))
 
 
-def _trials(problem: Problem, z: np.ndarray, truth: np.ndarray, n: int) -> Trials:
+def _trials(problem: RegressionProblem, z: np.ndarray, truth: np.ndarray, n: int) -> Trials:
     q = len(problem.x) + 1
     sizes = np.maximum(z[:, -1], q + 2) if problem.noisy_n else np.full(len(z), float(n))
     many = replace(problem, z=z, n=sizes, keys=tuple(range(len(z))), moments=None, exponents=())
@@ -92,7 +94,7 @@ def _trials(problem: Problem, z: np.ndarray, truth: np.ndarray, n: int) -> Trial
 
 
 def sums_at(
-    rng: np.random.Generator, problem: Problem, guess: Guess, n: int, trials: int
+    rng: np.random.Generator, problem: RegressionProblem, guess: Guess, n: int, trials: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums (trial, component) of clamped records and of the same unclamped; shares clamped."""
     units, q = problem.units, len(problem.x) + 1
@@ -115,7 +117,7 @@ def sums_at(
 
 
 def from_guess(
-    rng: np.random.Generator, problem: Problem, sums: np.ndarray, guess: Guess, n: int
+    rng: np.random.Generator, problem: RegressionProblem, sums: np.ndarray, guess: Guess, n: int
 ) -> Trials:
     """Trials whose exact sums are given, with this problem's noise on them."""
     truth = np.append(guess.theta, guess.sigma**2)
