@@ -219,7 +219,7 @@ def _data(problem: RegressionProblem, *, looped: bool) -> DensityData:
 def _starts(
     rng: np.random.Generator, problem: RegressionProblem, shape: Shape, chains: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Return positions (coordinate, chain, group) to start from, and spreads (coordinate, group)."""
+    """Return starting positions (coordinate, chain, group) and spreads (coordinate, group)."""
     groups = len(problem.n)
     observed = problem.observation
     if problem.others:
