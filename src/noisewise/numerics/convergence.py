@@ -19,7 +19,7 @@ from scipy.special import ndtri
 Array = Any
 """A JAX or a NumPy array."""
 
-GROUPS_AT_ONCE = 4096
+GROUPS_PER_DIAGNOSIS = 4096
 """Groups that ``diagnose_groups`` handles together, so that memory stays bounded (chosen)."""
 
 
@@ -35,8 +35,8 @@ def diagnose(draws: Array) -> tuple[Array, Array]:
 
 def diagnose_groups(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return R-hat and bulk ESS per group, of draws (group, chain, draw), some groups at a time."""
-    starts = range(0, len(draws), GROUPS_AT_ONCE)
-    parts = [diagnose(draws[i : i + GROUPS_AT_ONCE]) for i in starts]
+    starts = range(0, len(draws), GROUPS_PER_DIAGNOSIS)
+    parts = [diagnose(draws[i : i + GROUPS_PER_DIAGNOSIS]) for i in starts]
     rhat, ess = zip(*parts, strict=True)
     return np.concatenate(rhat), np.concatenate(ess)
 

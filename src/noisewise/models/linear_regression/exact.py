@@ -48,7 +48,7 @@ PRIOR_DRAWS = 64
 """Draws from the prior per group, from which the spread of the coordinates is taken (chosen)."""
 MAX_PRIOR_DRAWS = 2**16
 """Such draws of a batch in all; where groups are many, each has fewer (chosen)."""
-BLOCK = 50
+ITERATIONS_PER_CALL = 50
 """Iterations of one compiled call of the sampler (chosen)."""
 ATTEMPTS = (1, 4, 4)
 """First, second and third attempts sample this many times as long, and later ones warm up twice as
@@ -197,7 +197,7 @@ def _hamiltonian(
         if not schedule.adapt[0]:
             divergences = divergences + diverged
             # Every rounds-th draw, counted across blocks.
-            kept.append(positions[-(len(kept) * BLOCK) % rounds :: rounds])
+            kept.append(positions[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds])
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
     return jnp.concatenate(kept)[:draws], np.asarray(divergences)
@@ -242,10 +242,11 @@ def _starts(
 
 def _pieces(schedule: adaptation.Schedule) -> list[adaptation.Schedule]:
     """Return the schedule in blocks of one length, so that one compilation serves all."""
-    length = -(-len(schedule.heat) // BLOCK) * BLOCK
+    length = -(-len(schedule.heat) // ITERATIONS_PER_CALL) * ITERATIONS_PER_CALL
     padded = adaptation.Schedule(*(np.pad(a, (0, length - len(a)), mode="edge") for a in schedule))
     return [
-        adaptation.Schedule(*(a[i : i + BLOCK] for a in padded)) for i in range(0, length, BLOCK)
+        adaptation.Schedule(*(a[i : i + ITERATIONS_PER_CALL] for a in padded))
+        for i in range(0, length, ITERATIONS_PER_CALL)
     ]
 
 

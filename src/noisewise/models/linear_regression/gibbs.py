@@ -46,9 +46,9 @@ THIN = 10
 """Sweeps per kept draw (chosen)."""
 BURN_IN = 1000
 """Sweeps before the first kept draw, or as many as draws are kept if that is more (chosen)."""
-BLOCK = 50
+DRAWS_PER_CALL = 50
 """Kept draws of one compiled call (chosen)."""
-GROUPS_AT_ONCE = 256
+GROUPS_PER_BATCH = 256
 """Groups that are sampled together (chosen)."""
 LEAST_EIGENVALUE = 1e-9
 """Floor of the eigenvalues of a projected scatter over n, in box units (chosen)."""
@@ -176,7 +176,7 @@ def sweep(
     data: GibbsData,
     thin: jax.Array,
 ) -> tuple[GibbsState, jax.Array]:
-    """Run ``BLOCK`` times ``thin`` sweeps of all chains.
+    """Run ``DRAWS_PER_CALL`` times ``thin`` sweeps of all chains.
 
     Returns:
         The state after them, and every ``thin``-th (θ, σ²).
@@ -194,7 +194,7 @@ def sweep(
         state, _ = jax.lax.fori_loop(0, thin, step, (state, key))
         return state, jnp.concatenate([state.theta, state.variance[..., None]], axis=-1)
 
-    return jax.lax.scan(body, chains, jax.random.split(key, BLOCK))
+    return jax.lax.scan(body, chains, jax.random.split(key, DRAWS_PER_CALL))
 
 
 def start(
@@ -226,9 +226,9 @@ def sample(
     thin: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return draws (group, chain, draw, θ… σ²) in the box, and the share of sweeps projected."""
-    warm = -(-max(BURN_IN, draws) // (BLOCK * thin))
+    warm = -(-max(BURN_IN, draws) // (DRAWS_PER_CALL * thin))
     kept: list[np.ndarray] = []
-    blocks = -(-draws // BLOCK)
+    blocks = -(-draws // DRAWS_PER_CALL)
     for number in range(warm + blocks):
         if number == warm:
             state = state._replace(projected=jnp.zeros_like(state.projected))
@@ -238,7 +238,7 @@ def sample(
         if number >= warm:
             kept.append(np.asarray(values))
     parameters = np.moveaxis(np.concatenate(kept)[:draws], 0, 2)
-    return parameters, np.asarray(state.projected.mean(axis=1)) / (blocks * BLOCK * thin)
+    return parameters, np.asarray(state.projected.mean(axis=1)) / (blocks * DRAWS_PER_CALL * thin)
 
 
 def run(
@@ -256,8 +256,8 @@ def run(
     groups, prior = len(problem.n), problem.box_prior
     key, rng = jax.random.key(seed), np.random.default_rng(seed)
     drawn, shares = [], []
-    for first in range(0, groups, GROUPS_AT_ONCE):
-        rows = np.arange(first, min(first + GROUPS_AT_ONCE, groups))
+    for first in range(0, groups, GROUPS_PER_BATCH):
+        rows = np.arange(first, min(first + GROUPS_PER_BATCH, groups))
         data = _data(problem, prior, moments, rows)
         state = start(rng, source, problem.mechanism, data, prior, chains)
         fresh = jax.random.fold_in(key, first)

@@ -39,7 +39,7 @@ PILOT = 60
 """Iterations after which the step size says whether this sampler is suitable (chosen)."""
 WARM_UP = 100
 """Iterations after the pilot in which the step size is still adapted (chosen)."""
-BLOCK = 20
+ITERATIONS_PER_CALL = 20
 """Iterations of one compiled call; all other lengths are multiples of it (chosen)."""
 THIN = 4
 """Iterations per kept draw: they are cheap, and a draw is kept for long (chosen)."""
@@ -143,7 +143,7 @@ def advance(
         state = jax.tree.map(partial(jnp.where, adapt), tuned, state)
         return state._replace(position=moved), moved
 
-    state, positions = jax.lax.scan(body, state, jax.random.split(key, BLOCK))
+    state, positions = jax.lax.scan(body, state, jax.random.split(key, ITERATIONS_PER_CALL))
     return state, positions[THIN - 1 :: THIN]
 
 
@@ -191,9 +191,9 @@ def sample(
     begin, zero = jnp.asarray(np.log([0.5, 1.0]))
     state = KinkedState(_noise(starts.T, data, shape), begin, begin, zero, begin, zero)
     kept = []
-    blocks = -(-(PILOT + WARM_UP + draws * THIN) // BLOCK)
+    blocks = -(-(PILOT + WARM_UP + draws * THIN) // ITERATIONS_PER_CALL)
     for number in range(blocks):
-        done = number * BLOCK
+        done = number * ITERATIONS_PER_CALL
         if done == PILOT and state.averaged < np.log(TRAJECTORY_LENGTH / MAX_STEPS):
             return None
         if done == PILOT + WARM_UP:
@@ -202,7 +202,7 @@ def sample(
         fresh = jax.random.fold_in(key, number)
         state, positions = advance(shape, mechanism, state, data, fresh, adapt)
         if done >= PILOT:
-            tick(1 / (blocks - PILOT // BLOCK))
+            tick(1 / (blocks - PILOT // ITERATIONS_PER_CALL))
         if done >= PILOT + WARM_UP:
             kept.append(positions)
     return jnp.swapaxes(_coordinates(jnp.concatenate(kept)[:draws], data, shape), 1, 2)
