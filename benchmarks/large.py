@@ -13,7 +13,7 @@ import numpy as np
 
 from noisewise.models.linear_regression import exact
 from noisewise.models.linear_regression.problem import (
-    Problem,
+    RegressionProblem,
     Units,
     default_covariates,
     default_response,
@@ -23,7 +23,7 @@ GRID = [(n, e) for n in (100, 10_000, 1_000_000) for e in (0.1, 1.0, 10.0)]
 CHUNK = 100_000
 
 
-def simulate(d: int, n: int, epsilon: float, seed: int = 1) -> Problem:
+def simulate(d: int, n: int, epsilon: float, seed: int = 1) -> RegressionProblem:
     """One release of d covariates."""
     rng = np.random.default_rng(seed)
     k = d + 1
@@ -43,7 +43,7 @@ def simulate(d: int, n: int, epsilon: float, seed: int = 1) -> Problem:
     z = z + rng.laplace(0, scale, len(z))
     units = Units(np.zeros(k), np.ones(k))
     names = tuple(f"x{i}" for i in range(d))
-    return Problem(
+    return RegressionProblem(
         names, "y", z[None], np.array([float(n)]), False, scale, "laplace",
         default_response(units), default_covariates(units), units, None,
     )  # fmt: skip

@@ -13,8 +13,8 @@ import time
 import jax
 import numpy as np
 
-from noisewise.models.linear_regression import exact, slabs
-from noisewise.models.linear_regression.problem import Problem, Units
+from noisewise.models.linear_regression import batching, exact
+from noisewise.models.linear_regression.problem import RegressionProblem, Units, subset
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 RESPONSE = NormalInverseGamma([0, 0], np.diag([0.5 / 19] * 2), 20, 0.5)
@@ -22,7 +22,7 @@ COVARIATES = NormalInverseWishart([0], 1, [[1]], 50)
 EPSILON, SENSITIVITY = 4.0, 16 / 3
 
 
-def simulate(groups: int, seed: int) -> tuple[Problem, np.ndarray]:
+def simulate(groups: int, seed: int) -> tuple[RegressionProblem, np.ndarray]:
     """A problem of that many groups and the true (slope, intercept, σ²) of each."""
     rng = np.random.default_rng(seed)
     n = np.clip(np.rint(rng.lognormal(4.3, 0.6, groups)), 20, 446).astype(int)
@@ -39,7 +39,7 @@ def simulate(groups: int, seed: int) -> tuple[Problem, np.ndarray]:
     scale = SENSITIVITY / EPSILON
     z = np.stack(sums, axis=1) + rng.laplace(0, scale, (groups, 5))
     units = Units(np.zeros(2), np.ones(2))
-    problem = Problem(
+    problem = RegressionProblem(
         ("x",), "y", z, n.astype(float), False, scale, "laplace", RESPONSE, COVARIATES, units,
         tuple(range(groups)),
     )  # fmt: skip
@@ -51,10 +51,12 @@ def run(groups: int = 2_000, seed: int = 1, chains: int = 4, draws: int = 500) -
     lines = []
     # Every batch size once, so that the second clock sees no compilation.
     start = time.perf_counter()
-    most = slabs.slab(2, chains * draws)
-    for size in {len(slabs.padded(np.arange(min(s, groups, most)))) for s in slabs.sizes()}:
-        rows = slabs.padded(np.arange(min(size, groups)))
-        exact.sample(jax.random.key(0), slabs.subset(problem, rows), chains, draws)
+    most = batching.largest_batch(2, chains * draws)
+    for size in {
+        len(batching.padded(np.arange(min(s, groups, most)))) for s in batching.batch_sizes()
+    }:
+        rows = batching.padded(np.arange(min(size, groups)))
+        exact.sample(jax.random.key(0), subset(problem, rows), chains, draws)
     lines.append(f"compilation and first runs: {time.perf_counter() - start:.1f} s")
     start = time.perf_counter()
     post = exact.run(problem, seed, chains, draws)

@@ -10,8 +10,8 @@ import numpy as np
 
 from experiments.regression_paper.simulate import EXACT, Sensitivity, as_printed, simulate, tight
 from noisewise.inference import methods
-from noisewise.models.linear_regression.assemble import judge
-from noisewise.models.linear_regression.slabs import subset
+from noisewise.models.linear_regression.problem import subset
+from noisewise.numerics.convergence import diagnose_groups
 
 NAMES = (
     "non-private",
@@ -80,6 +80,6 @@ def answer(method: str, batch: Batch, chains: int, draws: int, burn_in: int = 0)
         post = run(problem, batch.seed, chains, burn_in + draws, None)
     seconds = time.perf_counter() - start
     kept = [v[..., burn_in:] for v in post.draws.values()]
-    ess = [judge(v)[1] for v in kept] if burn_in else list(post.ess.values())
+    ess = [diagnose_groups(v)[1] for v in kept] if burn_in else list(post.ess.values())
     flat = [v.reshape(len(v), -1) for v in kept]
     return Answer(np.stack(flat, axis=-1), truth, np.stack(ess, axis=-1), seconds)

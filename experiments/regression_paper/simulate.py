@@ -15,7 +15,7 @@ from math import comb
 import numpy as np
 from scipy import stats
 
-from noisewise.models.linear_regression.problem import Problem, Units, default_covariates
+from noisewise.models.linear_regression.problem import RegressionProblem, Units, default_covariates
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 Covariates = Callable[[np.random.Generator, int, int, int], np.ndarray]
@@ -105,7 +105,7 @@ def simulate(
     outside: float = 0.0,
     monomials: bool = False,
     sensitivity: Sensitivity | None = None,
-) -> tuple[Problem, np.ndarray]:
+) -> tuple[RegressionProblem, np.ndarray]:
     """A problem whose groups are the trials, and the true (θ, σ²) of each.
 
     ``secret_n``: n is released with the same noise. ``outside``: this share of all y is clamped.
@@ -130,7 +130,7 @@ def simulate(
     z = exact_sums + rng.laplace(0, scale, exact_sums.shape)
     powers = noisy_monomials(rng, x, 2 * sensitivity.monomials / epsilon) if monomials else None
     sizes = np.maximum(z[:, -1], d + 3) if secret_n else np.full(trials, float(n))
-    problem = Problem(
+    problem = RegressionProblem(
         x=tuple(f"x{i}" for i in range(d)),
         y="y",
         z=z,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.regression_paper.simulate import EXACT, Sensitivity, tight
-from noisewise.models.linear_regression.problem import Problem, Units
+from noisewise.models.linear_regression.problem import RegressionProblem, Units
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 
 PRINTED = Sensitivity(6.0, 5.0)
@@ -62,14 +62,14 @@ def release(
     rng: np.random.Generator, way: Way, exact: Sums, epsilon: float,
     response: NormalInverseGamma, covariates: NormalInverseWishart, *, monomials: bool = False,
     private: bool = True, keys: Sequence[int] | None = None,
-) -> Problem:  # fmt: skip
+) -> RegressionProblem:  # fmt: skip
     """What an analyst sees. Not ``private``: the sums themselves, for the non-private method."""
     widths = way.sensitivity if private else EXACT
     share = epsilon / 2 if monomials else epsilon
     scale = widths.gram / share
     z = exact.gram + rng.laplace(0, scale, exact.gram.shape)
     powers = exact.powers + rng.laplace(0, widths.monomials / share, exact.powers.shape)
-    return Problem(
+    return RegressionProblem(
         ("x",), "y", z, exact.n, False, scale, "laplace", response, covariates, way.units,
         tuple(range(len(z)) if keys is None else keys),
         moments=powers if monomials else None,

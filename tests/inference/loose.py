@@ -15,7 +15,7 @@ import numpy as np
 from experiments.regression_paper.simulate import binary, skewed, uniform
 from noisewise.models.linear_regression import exact
 from noisewise.models.linear_regression.problem import (
-    Problem,
+    RegressionProblem,
     Units,
     default_covariates,
     default_response,
@@ -46,7 +46,7 @@ CELLS = [
 
 def simulate(
     trials: int, seed: int, shape: str, x: float, y: float, strength: float, n: int, epsilon: float
-) -> tuple[Problem, np.ndarray]:
+) -> tuple[RegressionProblem, np.ndarray]:
     """All trials as groups of one problem, and the truth (trial, slope … σ²), in the box."""
     rng = np.random.default_rng(seed)
     inside = SHAPES[shape](rng, trials, n, 1)[..., 0]
@@ -63,7 +63,7 @@ def simulate(
     scale = sensitivity(2) / epsilon
     z = sums + rng.laplace(0, scale, sums.shape)
     units = Units(np.zeros(2), np.ones(2))
-    problem = Problem(
+    problem = RegressionProblem(
         ("x",), "y", z, np.full(trials, float(n)), False, scale, "laplace",
         default_response(units), default_covariates(units), units, tuple(range(trials)),
     )  # fmt: skip

@@ -22,7 +22,7 @@ from noisewise.artifact import (
     Release,
     Statistic,
 )
-from noisewise.models.linear_regression.problem import Problem, Units
+from noisewise.models.linear_regression.problem import RegressionProblem, Units
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 from tests.reference import regression_reference as reference
 
@@ -61,7 +61,7 @@ def families(p: reference.Priors) -> tuple[NormalInverseGamma, NormalInverseWish
 def problem(
     tables: Sequence[np.ndarray], scale: float, *, seed: int = 0, mechanism: Mechanism = "laplace",
     priors: reference.Priors | None = None, noisy_n: bool = False,
-) -> Problem:  # fmt: skip
+) -> RegressionProblem:  # fmt: skip
     """Tables in the box, one per group, with noise of that scale on their statistics."""
     rng = np.random.default_rng(seed)
     q = tables[0].shape[1]
@@ -76,7 +76,9 @@ def problem(
     names = tuple(f"x{i + 1}" for i in range(q - 1))
     units = Units(np.zeros(q), np.ones(q))
     keys = tuple(range(len(tables)))
-    return Problem(names, "y", z, sizes, noisy_n, scale, mechanism, inner, outer, units, keys)
+    return RegressionProblem(
+        names, "y", z, sizes, noisy_n, scale, mechanism, inner, outer, units, keys
+    )
 
 
 def block(

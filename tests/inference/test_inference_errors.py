@@ -10,7 +10,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError, ReleaseError
 from noisewise.inference import methods
-from noisewise.models.linear_regression.problem import problem
+from noisewise.models.linear_regression.problem import regression_problem
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
 from tests.artifact.factories import FACTORIES
 from tests.inference.regressions import release, table
@@ -24,7 +24,7 @@ def small(n: int = 30, **words: Any) -> nw.Release:
 
 def test_another_family() -> None:
     with pytest.raises((ArgumentError, ReleaseError), match="linear-regression"):
-        problem(FACTORIES["graphical"](), None, None, None)
+        regression_problem(FACTORIES["graphical"](), None, None, None)
 
 
 def test_an_unknown_method_lists_the_known_ones() -> None:

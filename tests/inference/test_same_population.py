@@ -15,7 +15,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Bounds, Noise, ReleaseError
 from noisewise.artifact.release import Receipt
-from noisewise.inference import combine, disagreement
+from noisewise.inference import combine
 from tests.inference.regressions import release, table
 
 BOUNDS = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
@@ -168,7 +168,7 @@ def test_a_regression_of_other_records_is_refused() -> None:
     combine.check([one, two], same_population=True)
     gram = two.blocks[0]
     values = gram.values.copy()
-    values[2, 0] += round(disagreement.limit(gram.noise, gram.noise, 1e-12)) + 2**40
+    values[2, 0] += round(combine.difference_limit(gram.noise, gram.noise, 1e-12)) + 2**40
     moved = replace(two, blocks=(replace(gram, values=values), *two.blocks[1:]))
     with pytest.raises(ArgumentError, match=re.escape(repr(gram.statistic.names[2]))):
         combine.check([one, moved], same_population=True)
@@ -194,6 +194,6 @@ def test_the_limit_against_the_exact_law(laws: tuple[Noise, Noise], chance: floa
         p = np.exp(-d if noise.mechanism == "laplace" else -(d**2) / 2)
         law = np.convolve(law, p / p.sum())
     apart = np.abs(np.arange(len(law)) - len(law) // 2)
-    t = disagreement.limit(*laws, chance)
+    t = combine.difference_limit(*laws, chance)
     assert law[apart > t].sum() <= chance
     assert law[apart > t / 3].sum() > chance

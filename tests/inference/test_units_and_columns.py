@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import noisewise as nw
-from noisewise.models.linear_regression.problem import problem
+from noisewise.models.linear_regression.problem import regression_problem
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 from tests.inference.regressions import CHAINS, GROUPS, release, table
 from tests.reference import regression_reference as reference
@@ -65,7 +65,7 @@ def test_any_regression_among_the_columns(x: tuple[str, ...] | None, y: str) -> 
     rng = np.random.default_rng(3)
     tables = [table(rng, 40, 2) for _ in range(3)]
     bounds = {"a": (-2.0, 2.0), "b": (-4.0, 4.0), "c": (-2.0, 2.0)}
-    given = problem(release(tables, bounds, scale=1e-6, monomials=True), None, x, y)
+    given = regression_problem(release(tables, bounds, scale=1e-6, monomials=True), None, x, y)
     names = ("a", "b", "c")
     chosen = x or ("a", "c")
     order = [names.index(c) for c in (*chosen, y)]

@@ -8,8 +8,7 @@ from scipy import stats
 
 from noisewise.models.exponential_family.without_noise import deviations as of_family
 from noisewise.models.linear_regression import naive
-from noisewise.models.linear_regression.assemble import prior_draws
-from noisewise.models.linear_regression.without_noise import deviations
+from noisewise.models.linear_regression.posterior_draws import deviations_without_noise, prior_draws
 from noisewise.priors import NormalInverseGamma
 from tests.inference.regressions import problem, table
 from tests.models.exponential_family.cases import CASES
@@ -20,7 +19,7 @@ def test_regression_from_the_sums_themselves() -> None:
     """Sums known exactly leave the conjugate posterior: 4 × 20,000 draws of it, within 2 %."""
     rng = np.random.default_rng(1)
     given = problem([table(rng, 60, d=2), table(rng, 400, d=2)], scale=1e-9)
-    alone = deviations(given, {"s": np.repeat(given.z[:, None, None], 3, axis=2)})
+    alone = deviations_without_noise(given, {"s": np.repeat(given.z[:, None, None], 3, axis=2)})
     plain = naive.run(given, 0, 4, 20_000)
     for name, values in plain.draws.items():
         np.testing.assert_allclose(alone[name], values.std(axis=(1, 2)), rtol=0.02)
@@ -29,10 +28,10 @@ def test_regression_from_the_sums_themselves() -> None:
 def test_uncertain_sums_are_averaged() -> None:
     rng = np.random.default_rng(2)
     given = problem([table(rng, 60)], scale=1e-9)
-    one = deviations(given, {"s": given.z[:, None, None]})
+    one = deviations_without_noise(given, {"s": given.z[:, None, None]})
     other = problem([table(rng, 60)], scale=1e-9)
-    two = deviations(other, {"s": other.z[:, None, None]})
-    both = deviations(given, {"s": np.stack([given.z, other.z], axis=1)[:, None]})
+    two = deviations_without_noise(other, {"s": other.z[:, None, None]})
+    both = deviations_without_noise(given, {"s": np.stack([given.z, other.z], axis=1)[:, None]})
     for name in one:
         assert both[name] == pytest.approx(np.sqrt((one[name] ** 2 + two[name] ** 2) / 2))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from noisewise.numerics.gamma_variates import gamma
 from noisewise.numerics.psd import project
-from noisewise.numerics.sampling import gamma
 from noisewise.numerics.scale_mixture import inverse_gaussian_reciprocal, laplace_variances
 
 reciprocal = jax.jit(inverse_gaussian_reciprocal)

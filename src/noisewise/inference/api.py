@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference import combine
-from noisewise.inference._bar import reporting
 from noisewise.inference.posterior import Posterior
+from noisewise.inference.progress import reporting
 from noisewise.inference.result import Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 

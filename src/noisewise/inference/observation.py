@@ -1,4 +1,4 @@
-"""Noisy sums as one release observes them, and several observations of the same sums."""
+"""Noisy sums as one release observes them, and the pooling of several observations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class Observation:
 
 
 def averaged(observed: Sequence[Observation]) -> Observation:
-    """Weighted by precision: what several normal observations are, and a fair guess of others.
+    """Return the average weighted by precision, as one normal observation.
+
+    Exact where all noise is normal, and a fair guess otherwise:
 
     Σ (z_i - s)²/σ_i² = (z̄ - s)²/σ² + const,   1/σ² = Σ 1/σ_i²,   z̄ = σ² Σ z_i/σ_i².
     """
@@ -28,7 +30,10 @@ def averaged(observed: Sequence[Observation]) -> Observation:
 
 
 def reduced(observed: Sequence[Observation]) -> list[Observation]:
-    """As few as say the same of s: all with normal noise are exactly one, the last."""
+    """Return as few observations as say the same of s.
+
+    All with normal noise are exactly one, which comes last.
+    """
     normal = [o for o in observed if o.mechanism == "gaussian"]
     kept = [o for o in observed if o.mechanism != "gaussian"]
     return [*kept, averaged(normal) if len(normal) > 1 else normal[0]] if normal else kept

@@ -1,16 +1,9 @@
-"""Pure JAX, float64: small linear algebra and distributions that the samplers share."""
+"""Small linear algebra, distributions and convergence measures that the samplers share.
 
-import os
-from pathlib import Path
-from typing import Any
+Importing this package changes global settings of JAX: float64, and a compilation cache on disk.
+``runtime.configure_jax`` is the one place in noisewise that does so, and says why.
+"""
 
-import jax
+from noisewise.numerics.runtime import configure_jax
 
-# Sums of 10^8 records against noise of size 1: single precision would drown it.
-_config: Any = jax.config
-_config.update("jax_enable_x64", True)
-
-# Compiling takes longer than most samplings; a second run should not wait for it again.
-if not _config.jax_compilation_cache_dir:
-    _home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    _config.update("jax_compilation_cache_dir", str(Path(_home) / "noisewise" / "jax"))
+configure_jax()

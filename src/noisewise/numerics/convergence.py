@@ -17,11 +17,14 @@ from jax.scipy.special import ndtri as jax_ndtri
 from scipy.special import ndtri
 
 Array = Any
-"""Of JAX or NumPy."""
+"""A JAX or a NumPy array."""
+
+GROUPS_PER_DIAGNOSIS = 4096
+"""Groups that ``diagnose_groups`` handles together, so that memory stays bounded (chosen)."""
 
 
 def diagnose(draws: Array) -> tuple[Array, Array]:
-    """R-hat and bulk ESS of draws (..., chain, draw): the larger of bulk and folded R-hat."""
+    """Return R-hat (the larger of bulk and folded) and bulk ESS of draws (..., chain, draw)."""
     xp = _namespace(draws)
     half = draws.shape[-1] // 2
     split = xp.concatenate([draws[..., :half], draws[..., half : 2 * half]], axis=-2)
@@ -30,12 +33,20 @@ def diagnose(draws: Array) -> tuple[Array, Array]:
     return xp.maximum(_r_hat(bulk), _r_hat(folded)), _ess(bulk)
 
 
+def diagnose_groups(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return R-hat and bulk ESS per group, of draws (group, chain, draw), some groups at a time."""
+    starts = range(0, len(draws), GROUPS_PER_DIAGNOSIS)
+    parts = [diagnose(draws[i : i + GROUPS_PER_DIAGNOSIS]) for i in starts]
+    rhat, ess = zip(*parts, strict=True)
+    return np.concatenate(rhat), np.concatenate(ess)
+
+
 def _namespace(array: Array) -> Any:
     return jnp if isinstance(array, jax.Array) else np
 
 
 def _normal_scores(draws: Array) -> tuple[Array, Array]:
-    """Normal quantiles of the ranks among all chains together, and the median."""
+    """Return normal quantiles of the ranks among all chains together, and the median."""
     xp = _namespace(draws)
     flat = draws.reshape(*draws.shape[:-2], -1)
     size = flat.shape[-1]
@@ -52,7 +63,7 @@ def _normal_scores(draws: Array) -> tuple[Array, Array]:
 
 
 def _pooled(draws: Array) -> tuple[Array, Array]:
-    """Within-chain variance, and the pooled estimate that also sees between chains."""
+    """Return the within-chain variance, and the pooled estimate that also sees between chains."""
     length = draws.shape[-1]
     within = draws.var(axis=-1, ddof=1).mean(axis=-1)
     between = draws.mean(axis=-1).var(axis=-1, ddof=1)
@@ -65,7 +76,7 @@ def _r_hat(draws: Array) -> Array:
 
 
 def _ess(draws: Array) -> Array:
-    """Geyer's initial monotone sequence on the chains' combined autocorrelation."""
+    """Return the ESS by Geyer's initial monotone sequence on the combined autocorrelation."""
     xp = _namespace(draws)
     chains, length = draws.shape[-2:]
     within, pooled = _pooled(draws)
@@ -81,10 +92,10 @@ def _ess(draws: Array) -> Array:
     first = 1 + pairs[..., :1, 1]
     pairs = xp.concatenate([first, pairs[..., 1:, :].sum(axis=-1)], axis=-1)
     positive = xp.cumprod(pairs > 0, axis=-1)
-    least = np.minimum.accumulate(pairs, axis=-1) if xp is np else _least(pairs)
+    least = np.minimum.accumulate(pairs, axis=-1) if xp is np else _running_minimum(pairs)
     time = xp.maximum(-1 + 2 * (least * positive).sum(axis=-1), 1 / np.log10(chains * length))
     return chains * length / time
 
 
-def _least(pairs: jax.Array) -> jax.Array:
+def _running_minimum(pairs: jax.Array) -> jax.Array:
     return jax.lax.cummin(pairs, axis=pairs.ndim - 1)

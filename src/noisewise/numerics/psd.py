@@ -1,4 +1,7 @@
-"""The nearest symmetric matrix whose eigenvalues are not below a floor (Frobenius norm)."""
+"""Projection to the nearest symmetric matrix whose eigenvalues are not below a floor.
+
+Nearest in the Frobenius norm: eigenvalues below the floor are raised to it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ import jax.numpy as jnp
 
 
 def project(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
-    """The projected matrix, and whether that changed it. A valid matrix comes back untouched."""
-    clipped, least = (_two if matrix.shape[-1] == 2 else _many)(matrix, floor)
+    """Return the projected matrix, and whether it was projected; a valid one is left as it is."""
+    clipped, least = (_project_two_by_two if matrix.shape[-1] == 2 else _project)(matrix, floor)
     invalid = least < floor
     return jnp.where(invalid, clipped, matrix), invalid
 
 
-def _two(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
-    """Written out: batched LAPACK calls on 2 × 2 matrices cost more than a whole Gibbs sweep."""
+def _project_two_by_two(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
+    """Return the clipped matrix and the least eigenvalue, from closed forms.
+
+    Batched LAPACK calls on 2 × 2 matrices cost more than a whole Gibbs sweep.
+    """
     a, b, c = matrix[0, 0], matrix[0, 1], matrix[1, 1]
     middle, half = (a + c) / 2, (a - c) / 2
     radius = jnp.sqrt(half**2 + b**2)
@@ -25,6 +31,7 @@ def _two(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
     return (high + low) / 2 * jnp.eye(2) + (high - low) / 2 * turn, middle - radius
 
 
-def _many(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
+def _project(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
+    """Return the clipped matrix and the least eigenvalue, from its eigenvectors."""
     values, vectors = jnp.linalg.eigh(matrix)
     return (vectors * jnp.maximum(values, floor)) @ vectors.T, values[0]

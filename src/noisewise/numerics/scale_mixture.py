@@ -17,7 +17,7 @@ import jax.numpy as jnp
 def inverse_gaussian_reciprocal(
     white: jax.Array, uniform: jax.Array, inverse_mean: jax.Array, shape: jax.Array
 ) -> jax.Array:
-    """1/X of X ~ InverseGaussian(mean, shape), from a standard normal and a uniform.
+    """Return 1/X of X ~ InverseGaussian(mean, shape), from a standard normal and a uniform.
 
     Density √(shape/2πx³) exp(-shape (x - mean)²/(2 mean² x)); ``inverse_mean`` may be zero.
     """
@@ -30,5 +30,9 @@ def inverse_gaussian_reciprocal(
 def laplace_variances(
     white: jax.Array, uniform: jax.Array, residual: jax.Array, scale: jax.Array
 ) -> jax.Array:
-    """ω² given the noise that was drawn: line 6 of Algorithm 1."""
+    """Return ω² given the noise ``residual`` of that ``scale`` b, from normals and uniforms.
+
+    Line 6 of Algorithm 1 in G. Bernstein, D. Sheldon, "Differentially Private Bayesian Linear
+    Regression" (NeurIPS 2019).
+    """
     return inverse_gaussian_reciprocal(white, uniform, scale * jnp.abs(residual), 1 / scale**2)

@@ -1,29 +1,57 @@
-"""Exact draws of Wishart factors and of inverse-Wishart factors (Bartlett 1933)."""
+"""Bartlett's factor of a Wishart matrix, and draws of inverse-Wishart factors.
+
+M. S. Bartlett, "On the theory of statistical regression" (1933): a lower-triangular B with
+
+    B_jj² ~ χ²(df - j),  j = 0, 1, …,     B_ij ~ N(0, 1)  for i > j,     all independent,
+
+has B Bᵀ ~ Wishart(df, I). With Ψ = P Pᵀ, F = P B⁻ᵀ then has F Fᵀ ~ InverseWishart(Ψ, df).
+"""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-
-from noisewise.numerics.triangular import cholesky, solve_lower
-
-
-def bartlett(key: jax.Array, df: jax.Array, size: int) -> jax.Array:
-    """Lower B with ``B Bᵀ ~ Wishart(df, I)``, df > size - 1."""
-    normal, gamma = jax.random.split(key)
-    below = jnp.tril(jax.random.normal(normal, (size, size)), -1)
-    squares = 2 * jax.random.gamma(gamma, (df - jnp.arange(size)) / 2)
-    return below + jnp.diag(jnp.sqrt(squares))
+import numpy as np
 
 
-def inverse_wishart_factor(key: jax.Array, scale: jax.Array, df: jax.Array) -> jax.Array:
-    """Lower T with ``T Tᵀ ~ InverseWishart(scale, df)``."""
-    size = scale.shape[-1]
-    factor = bartlett(key, df, size)
-    inverse = jax.vmap(lambda column: solve_lower(factor, column), in_axes=1, out_axes=1)(
-        jnp.eye(size)
-    )
-    # scale = P Pᵀ: the inverse of P⁻ᵀ B Bᵀ P⁻¹ is P B⁻ᵀ B⁻¹ Pᵀ.
-    root = cholesky(scale) @ inverse.T
-    made: jax.Array = cholesky(root @ root.T)
-    return made
+def bartlett_factor(half_squares: jax.Array, below: jax.Array) -> jax.Array:
+    """Return B from variates that were drawn elsewhere.
+
+    Args:
+        half_squares: B_jj²/2, that is Gamma((df - j)/2, 1) for j = 0, 1, …
+        below: standard normals left of the diagonal, row by row.
+    """
+    size = half_squares.shape[0]
+    factor = jnp.diag(jnp.sqrt(2 * half_squares))
+    if size == 1:
+        return factor
+    rows, columns = np.tril_indices(size, -1)
+    return factor.at[rows, columns].set(below)
+
+
+def draw_bartlett_factors(
+    rng: np.random.Generator, df: np.ndarray, rows: int, rank: int
+) -> np.ndarray:
+    """Draw lower-trapezoidal B (…, rows, rank) with B Bᵀ ~ Wishart(df, I) of that rank.
+
+    Args:
+        rng: the analyst's own randomness.
+        df: degrees of freedom (…), above rank - 1.
+        rows: the size of the Wishart matrix.
+        rank: of the matrix; less than ``rows`` where there are fewer records than columns.
+    """
+    factor = np.tril(rng.standard_normal((*df.shape, rows, rank)), -1)
+    diagonal = np.arange(rank)
+    squares = 2 * rng.standard_gamma((df[..., None] - diagonal) / 2)
+    factor[..., diagonal, diagonal] = np.sqrt(squares)
+    return factor
+
+
+def draw_inverse_wishart_factors(
+    rng: np.random.Generator, scale_factor: np.ndarray, df: np.ndarray
+) -> np.ndarray:
+    """Draw lower T (…, d, d) with T Tᵀ ~ InverseWishart(Ψ, df), given P with P Pᵀ = Ψ."""
+    d = scale_factor.shape[-1]
+    inverse = np.linalg.inv(draw_bartlett_factors(rng, df, d, d))
+    root = scale_factor @ np.swapaxes(inverse, -1, -2)
+    return np.linalg.cholesky(root @ np.swapaxes(root, -1, -2))

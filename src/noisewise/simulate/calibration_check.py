@@ -9,8 +9,8 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import coverage, ks, ranks, wider
-from noisewise.inference._bar import reporting
 from noisewise.inference.api import asked
+from noisewise.inference.progress import reporting
 from noisewise.models.base import Progress
 from noisewise.simulate.check_result import LEVEL, Check, MethodCheck
 from noisewise.simulate.settings import choose_methods, settings_of, simulated

@@ -15,8 +15,8 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage
-from noisewise.inference._bar import reporting
 from noisewise.inference.api import asked
+from noisewise.inference.progress import reporting
 from noisewise.models.base import Progress
 from noisewise.simulate.plan_result import Plan, Row, Wish
 from noisewise.simulate.plan_warnings import warnings_of

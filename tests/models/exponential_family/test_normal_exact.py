@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from noisewise.inference._blas import one_blas_thread
 from noisewise.models.exponential_family import normal_exact, normal_likelihood
+from noisewise.numerics.runtime import one_blas_thread
 from tests.models.exponential_family.cases import CASES, problem
 from tests.reference import expfam_reference as reference
 

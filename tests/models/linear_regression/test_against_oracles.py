@@ -7,7 +7,7 @@ import pytest
 
 from noisewise.inference.posterior import Posterior
 from noisewise.models.linear_regression import exact, gibbs_update
-from noisewise.models.linear_regression.problem import Problem
+from noisewise.models.linear_regression.problem import RegressionProblem
 from tests.inference.agreement import TOLERANCE, departures, summary
 from tests.inference.regressions import CHAINS, DRAWS, GROUPS, paper_table, problem, sensitivity
 from tests.reference import regression_reference as reference
@@ -15,7 +15,7 @@ from tests.reference import regression_reference as reference
 pytestmark = pytest.mark.xdist_group("one-covariate")
 
 
-def paper_problem(n: int, epsilon: float, seed: int, groups: int = GROUPS) -> Problem:
+def paper_problem(n: int, epsilon: float, seed: int, groups: int = GROUPS) -> RegressionProblem:
     """Data sets drawn from the paper's priors, noise by errata E1."""
     rng = np.random.default_rng(seed)
     tables = [paper_table(rng, n) for _ in range(groups)]
@@ -23,7 +23,7 @@ def paper_problem(n: int, epsilon: float, seed: int, groups: int = GROUPS) -> Pr
 
 
 def against_importance(
-    given: Problem, post: Posterior, group: int, draws: int
+    given: RegressionProblem, post: Posterior, group: int, draws: int
 ) -> tuple[np.ndarray, reference.Estimate]:
     n, p = int(given.n[group]), reference.paper_priors()
     for more in (1, 4, 16, 64):

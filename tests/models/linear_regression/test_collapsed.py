@@ -11,7 +11,7 @@ import pytest
 
 from noisewise.models.linear_regression.collapsed import conjugate, log_prior_predictive
 from noisewise.models.linear_regression.coordinates import Point, Shape, full_rank, point, released
-from noisewise.models.linear_regression.starts import prior_statistics
+from noisewise.models.linear_regression.initial_values import prior_statistics
 from tests.inference.regressions import problem, table
 from tests.reference import regression_reference as reference
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisewise.models.linear_regression import exact, several
+from noisewise.models.linear_regression import exact
 from noisewise.models.linear_regression.coordinates import full_rank, point, released
-from noisewise.models.linear_regression.problem import Problem
-from noisewise.models.linear_regression.slabs import subset
+from noisewise.models.linear_regression.problem import RegressionProblem, combined_problem, subset
 from tests.inference import calibration
 from tests.inference.agreement import TOLERANCE, departures, summary
 from tests.inference.regressions import CHAINS, DRAWS, paper_table, problem
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.xdist_group("combining")
 
 def observed(
     n: int, scale: float, seed: int, mechanism: str = "laplace", groups: int = 2
-) -> Problem:
+) -> RegressionProblem:
     """The same records whatever the scale, seed and mechanism of the noise."""
     rng = np.random.default_rng(n)
     tables = [paper_table(rng, n) for _ in range(groups)]
@@ -37,8 +36,8 @@ def test_exact_matches_importance_sampling() -> None:
     And with the second so noisy that it says nothing, the posterior of the first: 6 more.
     """
     one, two = observed(100, 4.0, 1), observed(100, 6.0, 2)
-    both = several.together([one, two])
-    deaf = subset(several.together([one, replace(two, noise_scale=1e7)]), np.array([0]))
+    both = combined_problem([one, two])
+    deaf = subset(combined_problem([one, replace(two, noise_scale=1e7)]), np.array([0]))
     deaf = replace(deaf, keys=(0,))
     for given, others in ((both, True), (deaf, False)):
         post = exact.run(given, 0, CHAINS, DRAWS)
@@ -58,7 +57,7 @@ def test_exact_matches_importance_sampling() -> None:
 def test_mixed_and_more_releases_match_importance_sampling(mechanisms: tuple[str, ...]) -> None:
     """Two data sets, 12 comparisons each."""
     parts = [observed(50, 3.0 + i, i, m) for i, m in enumerate(mechanisms)]
-    post = exact.run(several.together(parts), 0, CHAINS, DRAWS)
+    post = exact.run(combined_problem(parts), 0, CHAINS, DRAWS)
     assert post.converged, post.status
     for group in range(2):
         first, *others = [(p.z[group], p.noise_scale, p.mechanism) for p in parts]
@@ -80,7 +79,7 @@ def test_the_density_is_the_product_of_likelihoods(mechanisms: tuple[str, ...]) 
     parts = [
         observed(40, 2.0 + i, i, mechanism, groups=1) for i, mechanism in enumerate(mechanisms)
     ]
-    both = several.together(parts)
+    both = combined_problem(parts)
     shape = full_rank(2)
     kinds = both.mechanism, *(o.mechanism for o in both.others)
     density, alone = exact.target(shape, *kinds).density, exact.target(shape, kinds[0]).density
@@ -102,17 +101,17 @@ def test_the_density_is_the_product_of_likelihoods(mechanisms: tuple[str, ...]) 
 def test_gaussian_releases_become_one() -> None:
     """Exactly: precisions add, sums are weighted by them; so nothing new is compiled."""
     one, two = observed(50, 2.0, 1, "gaussian"), observed(50, 4.0, 2, "gaussian")
-    both = several.together([one, two])
+    both = combined_problem([one, two])
     assert both.others == ()
     assert both.noise_scale == pytest.approx((1 / 4 + 1 / 16) ** -0.5)
     np.testing.assert_allclose(both.z, (one.z / 4 + two.z / 16) / (1 / 4 + 1 / 16))
-    three = several.together([one, observed(50, 3.0, 3), two])
+    three = combined_problem([one, observed(50, 3.0, 3), two])
     assert (three.mechanism, len(three.others)) == ("laplace", 1)
     np.testing.assert_array_equal(three.others[0].z, both.z)
 
 
 def test_groups_are_taken_from_every_release() -> None:
-    both = several.together([observed(50, 2.0, 1), observed(50, 3.0, 2)])
+    both = combined_problem([observed(50, 2.0, 1), observed(50, 3.0, 2)])
     some = subset(both, np.array([1]))
     np.testing.assert_array_equal(some.z, both.z[1:])
     np.testing.assert_array_equal(some.others[0].z, both.others[0].z[1:])
@@ -122,7 +121,7 @@ def test_a_secret_n_is_known_better() -> None:
     rng = np.random.default_rng(0)
     tables = [paper_table(rng, 60)]
     one, two = (problem(tables, 5.0, seed=s, noisy_n=True) for s in (1, 2))
-    both = several.together([one, two])
+    both = combined_problem([one, two])
     assert both.n == pytest.approx((one.z[:, -1] + two.z[:, -1]) / 2)
 
 
@@ -143,7 +142,7 @@ def test_two_releases_at_half_epsilon_are_calibrated_and_shorter() -> None:
         replace(quiet, z=quiet.z + rng.laplace(0, scale, quiet.z.shape), noise_scale=scale)
         for _ in range(2)
     )
-    both = several.together([one, two])
+    both = combined_problem([one, two])
     posts = [exact.run(given, 3, CHAINS, DRAWS) for given in (one, two, both)]
     widths = np.array([[np.ptp(np.quantile(v, [0.025, 0.975], axis=(1, 2)), axis=0)
                         for v in post.draws.values()] for post in posts])  # fmt: skip

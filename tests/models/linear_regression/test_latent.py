@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from noisewise.models.linear_regression import exact, latent
+from noisewise.models.linear_regression import exact, posterior_draws
 from noisewise.models.linear_regression.coordinates import full_rank
 from tests.inference.agreement import TOLERANCE
 from tests.inference.regressions import CHAINS, DRAWS, GROUPS, problem, table
@@ -54,8 +54,8 @@ def test_a_secret_n_is_inferred() -> None:
 
 
 def test_what_would_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not latent.fits(full_rank(2), 73_000 * 2000)
-    monkeypatch.setattr(latent, "MOST", 1000)
+    assert not posterior_draws.latent_fit(full_rank(2), 73_000 * 2000)
+    monkeypatch.setattr(posterior_draws, "MAX_LATENT_NUMBERS", 1000)
     rng = np.random.default_rng(0)
     post = exact.run(problem([table(rng, 60)] * GROUPS, 1.0), 0, CHAINS, DRAWS)
     assert post.latent == {}

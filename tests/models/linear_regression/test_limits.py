@@ -7,7 +7,7 @@ import pytest
 
 from noisewise.inference import methods
 from noisewise.models.base import Method
-from noisewise.models.linear_regression.problem import Problem
+from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.priors import CovariateMoments
 from tests.inference.agreement import TOLERANCE, departures, known, summary
 from tests.inference.regressions import CHAINS, DRAWS, GROUPS, problem, table
@@ -22,11 +22,11 @@ def tables(n: int) -> list[np.ndarray]:
     return [table(rng, n) for _ in range(GROUPS)]
 
 
-def with_moments(given: Problem, chosen: list[np.ndarray]) -> Problem:
+def with_moments(given: RegressionProblem, chosen: list[np.ndarray]) -> RegressionProblem:
     """Exact monomials of x beside the noisy Gram matrix, as gibbs-noisy wants them."""
     powers = np.array([[np.sum(w[:, 0] ** k) for k in range(1, 5)] for w in chosen])
     exponents = tuple((0,) * k for k in range(1, 5))
-    return Problem(**{**vars(given), "moments": powers, "exponents": exponents})
+    return RegressionProblem(**{**vars(given), "moments": powers, "exponents": exponents})
 
 
 @pytest.mark.parametrize("method", ["exact", "gibbs-update", "gibbs-prior", "gibbs-noisy", "naive"])
@@ -89,7 +89,7 @@ def test_given_moments_are_what_a_prior_with_these_moments_is() -> None:
     drawn = CovariateMoments.from_draws(x[:, None])
     run: Method = LINEAR["gibbs-prior"]
     formula = run(given, 0, CHAINS, DRAWS, None)
-    other = run(Problem(**{**vars(given), "covariates": drawn}), 1, CHAINS, DRAWS, None)
+    other = run(RegressionProblem(**{**vars(given), "covariates": drawn}), 1, CHAINS, DRAWS, None)
     assert (formula.details["moments"], other.details["moments"]) == (
         "the prior's, in closed form",
         "given",

@@ -14,7 +14,7 @@ from noisewise.models.exponential_family.family import Conjugate, Family, draw
 from noisewise.models.exponential_family.posterior import FamilyPosterior
 from noisewise.models.exponential_family.problem import Problem
 from noisewise.models.exponential_family.without_noise import deviations
-from noisewise.models.linear_regression.assemble import judge
+from noisewise.numerics.convergence import diagnose_groups
 
 
 def posterior(
@@ -28,7 +28,7 @@ def posterior(
         return {name: v[0] if only else v for name, v in zip(names, values, strict=True)}
 
     drawn = [np.ascontiguousarray(theta[..., i]) for i in range(len(names))]
-    rhat, ess = (list(side) for side in zip(*map(judge, drawn), strict=True))
+    rhat, ess = (list(side) for side in zip(*map(diagnose_groups, drawn), strict=True))
     return FamilyPosterior(
         draws=named(drawn),
         rhat=named(rhat),

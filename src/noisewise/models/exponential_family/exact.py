@@ -22,7 +22,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._blas import one_blas_thread
 from noisewise.inference.posterior import Posterior
 from noisewise.models.exponential_family import (
     categorical_exact,
@@ -37,6 +36,7 @@ from noisewise.models.exponential_family.families import Categorical, Normal, fi
 from noisewise.models.exponential_family.kernel import Series, series
 from noisewise.models.exponential_family.likelihood import likelihood, one_record
 from noisewise.models.exponential_family.problem import Problem
+from noisewise.numerics.runtime import one_blas_thread
 
 Report = Callable[[int, int], None]
 

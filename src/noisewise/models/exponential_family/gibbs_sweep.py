@@ -25,7 +25,7 @@ from noisewise.models.exponential_family.family import Conjugate, Family
 from noisewise.models.exponential_family.moments import Joint
 from noisewise.models.exponential_family.observed import Interval
 from noisewise.numerics.scale_mixture import laplace_variances
-from noisewise.numerics.triangular import cholesky, solve_lower, solve_upper
+from noisewise.numerics.small_matrices import cholesky, solve_lower, solve_upper
 
 TRIES = 30
 RIDGE = 1e-10

@@ -20,7 +20,6 @@ from scipy.ndimage import distance_transform_edt
 from scipy.special import log_ndtr
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._blas import one_blas_thread
 from noisewise.inference.posterior import Posterior
 from noisewise.models.exponential_family.assemble import posterior
 from noisewise.models.exponential_family.normal_likelihood import (
@@ -31,6 +30,7 @@ from noisewise.models.exponential_family.normal_likelihood import (
     records,
 )
 from noisewise.models.exponential_family.problem import Problem
+from noisewise.numerics.runtime import one_blas_thread
 
 Report = Callable[[int, int], None]
 

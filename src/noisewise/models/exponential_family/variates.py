@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from noisewise.numerics.sampling import gamma as gamma_above_one
+from noisewise.numerics.gamma_variates import gamma as gamma_above_one
 
 
 def gamma(key: jax.Array, shape: jax.Array) -> jax.Array:

@@ -31,7 +31,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._loops import forget
 from noisewise.models.graphical_model import cgm, overlap
 from noisewise.models.graphical_model.contrasts import contrasts
 from noisewise.models.graphical_model.likelihood import maximise
@@ -42,6 +41,7 @@ from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import Problem
 from noisewise.models.graphical_model.telling import LARGEST
 from noisewise.numerics.normal_laplace import log_density
+from noisewise.numerics.runtime import clear_numpyro_loops
 
 WARM_UP = 250
 ACCEPTANCE = 0.8
@@ -156,7 +156,7 @@ def run(
     mcmc.run(key, ready.data, init_params={"q": starts}, extra_fields=extra)
     q = mcmc.get_samples(group_by_chain=True)["q"]
     told = mcmc.get_extra_fields()
-    forget()
+    clear_numpyro_loops()
     details = {
         "divergences": int(told["diverging"].sum()),
         "leapfrog_steps": float(told["num_steps"].mean()),

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference._blas import one_blas_thread
 from noisewise.models.graphical_model import estep
 from noisewise.models.graphical_model.curvature import additive, fits
 from noisewise.models.graphical_model.estep import MOST_CALLS, TOLERANCE, Noise, Step
 from noisewise.models.graphical_model.oracle import Oracle, compiled
 from noisewise.numerics.box_interior import minimise
+from noisewise.numerics.runtime import one_blas_thread
 
 EASY = 30
 """Calls of projected L-BFGS before the other method: most E-steps are solved by then."""

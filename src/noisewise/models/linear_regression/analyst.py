@@ -12,16 +12,19 @@ from noisewise.models.linear_regression import (
     gibbs_noisy,
     gibbs_prior,
     gibbs_update,
-    individual,
+    individual_mcmc,
     naive,
-    narrow,
-    several,
+    prior_check,
 )
 from noisewise.models.linear_regression.posterior import RegressionPosterior
-from noisewise.models.linear_regression.problem import Problem, problem
+from noisewise.models.linear_regression.problem import (
+    RegressionProblem,
+    combined_problem,
+    regression_problem,
+)
 
 
-class RegressionAnalyst(Analyst[Problem]):
+class RegressionAnalyst(Analyst[RegressionProblem]):
     """Any released column on any others, by the exact sampler or one of the paper's."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {
@@ -29,7 +32,7 @@ class RegressionAnalyst(Analyst[Problem]):
         "gibbs-update": gibbs_update.run,
         "gibbs-prior": gibbs_prior.run,
         "gibbs-noisy": gibbs_noisy.run,
-        "mcmc-individual": individual.run,
+        "mcmc-individual": individual_mcmc.run,
         "naive": naive.run,
     }
     combining = ("exact",)
@@ -38,17 +41,17 @@ class RegressionAnalyst(Analyst[Problem]):
         """Return ``exact``: its cost does not grow with n."""
         return "exact"
 
-    def problem(self, releases: Sequence[Release], question: Question) -> Problem:
+    def problem(self, releases: Sequence[Release], question: Question) -> RegressionProblem:
         """Read the Gram matrix of each release; several multiply their likelihoods."""
         question.only(("x", "y"), "linear regression")
-        problems = [problem(r, question.prior, **question.words) for r in releases]
-        return problems[0] if len(problems) == 1 else several.together(problems)
+        problems = [regression_problem(r, question.prior, **question.words) for r in releases]
+        return problems[0] if len(problems) == 1 else combined_problem(problems)
 
-    def cautions(self, problem: Problem, question: Question) -> tuple[str, ...]:
+    def cautions(self, problem: RegressionProblem, question: Question) -> tuple[str, ...]:
         """Return a warning where a column uses so little of its bounds that a default misfits."""
         if {"response", "covariates"} <= {*(question.prior or ())}:
             return ()
-        warning = narrow.caution(problem)
+        warning = prior_check.caution(problem)
         return () if warning is None else (warning,)
 
     def restore(

@@ -22,8 +22,8 @@ import numpy as np
 from jax.scipy.special import gammaln, multigammaln
 
 from noisewise.models.linear_regression.coordinates import Point
-from noisewise.numerics.sampling import gamma
-from noisewise.numerics.triangular import (
+from noisewise.numerics.gamma_variates import gamma
+from noisewise.numerics.small_matrices import (
     Matrix,
     cholesky,
     constant,
@@ -42,8 +42,12 @@ from noisewise.numerics.triangular import (
 )
 
 
-class Prior(NamedTuple):
-    """Both priors in box units, as arrays."""
+class BoxPrior(NamedTuple):
+    """The priors of (θ, σ²) and of (μ, τ²) in box units, as arrays.
+
+    ``mean`` m0, ``precision`` Λ0, ``shape`` a0, ``rate`` b0; ``x_mean`` μ0, ``x_kappa`` κ0,
+    ``x_scale`` Ψ0, ``x_df`` ν0.
+    """
 
     mean: Matrix
     precision: Matrix
@@ -54,14 +58,14 @@ class Prior(NamedTuple):
     x_scale: Matrix
     x_df: jax.Array
 
-    def entries(self) -> Prior:
-        """Vectors and matrices as NumPy arrays of entries."""
-        made: Any = (entries(f, f.ndim) if f.ndim else f for f in self)
-        return Prior(*made)
+    def entries(self) -> BoxPrior:
+        """Return vectors and matrices as NumPy arrays of entries (``numerics.small_matrices``)."""
+        fields: Any = (entries(f, f.ndim) if f.ndim else f for f in self)
+        return BoxPrior(*fields)
 
 
-class Conjugate(NamedTuple):
-    """The normal-inverse-gamma posterior of (θ, σ²) given s."""
+class CoefficientPosterior(NamedTuple):
+    """The normal-inverse-gamma posterior of (θ, σ²) given s; ``factor`` is that of Λn."""
 
     mean: Matrix
     factor: Matrix
@@ -69,8 +73,12 @@ class Conjugate(NamedTuple):
     rate: jax.Array
 
 
-def conjugate(p: Point, prior: Prior) -> Conjugate:
-    """Eq. (1) of the paper, from the factor of the scatter."""
+def conjugate(p: Point, prior: BoxPrior) -> CoefficientPosterior:
+    """Return the posterior of (θ, σ²) given the statistic, from the factor of its scatter.
+
+    Eq. (1) of G. Bernstein, D. Sheldon, "Differentially Private Bayesian Linear Regression"
+    (NeurIPS 2019).
+    """
     q, rank = p.factor.shape
     d = q - 1
     x_mean, x_factor = p.mean[:d], p.factor[:d, : min(d, rank)]
@@ -84,21 +92,24 @@ def conjugate(p: Point, prior: Prior) -> Conjugate:
     half = solve_lower(factor, pull)
     rss = p.n * jnp.exp(2 * p.log_diagonal[d])
     rate = prior.rate + 0.5 * (rss + dot(delta, pull) - dot(half, half))
-    return Conjugate(fit - solve_upper(factor, half), factor, prior.shape + p.n / 2, rate)
+    return CoefficientPosterior(
+        fit - solve_upper(factor, half), factor, prior.shape + p.n / 2, rate
+    )
 
 
 def _cross_products(x_mean: Matrix, x_factor: Matrix, n: jax.Array) -> Matrix:
-    """XᵀX, the intercept last."""
+    """Return XᵀX, the intercept last."""
     design = joined(x_mean, constant(np.ones(1), x_mean))
     whole = joined(x_factor, constant(np.zeros((1, x_factor.shape[1])), x_factor))
     return scaled(n, times_transposed(whole, whole) + design[:, None] * design[None])
 
 
-def _singular(p: Point, prior: Prior, factor: Matrix) -> Conjugate:
-    """Fewer records than coefficients: no least-squares fit, so residuals about the prior mean.
+def _singular(p: Point, prior: BoxPrior, factor: Matrix) -> CoefficientPosterior:
+    """Return the posterior where records are fewer than coefficients.
 
-    With e = y - Xm0: mn = m0 + Λn⁻¹ Xᵀe and bn = b0 + ½ (eᵀe - (Xᵀe)ᵀ Λn⁻¹ Xᵀe), which loses
-    digits only where n is large, and here it is not.
+    There is no least-squares fit then, so residuals are taken about the prior mean. With
+    e = y - Xm0: mn = m0 + Λn⁻¹ Xᵀe and bn = b0 + ½ (eᵀe - (Xᵀe)ᵀ Λn⁻¹ Xᵀe), which loses digits only
+    where n is large, and here it is not.
     """
     d = len(p.mean) - 1
     x_mean, x_factor = p.mean[:d], p.factor[:d]
@@ -107,11 +118,13 @@ def _singular(p: Point, prior: Prior, factor: Matrix) -> Conjugate:
     both = joined(times(x_factor, off) + scaled(level, x_mean), single(level, x_mean))
     half = solve_lower(factor, scaled(p.n, both))
     rate = prior.rate + 0.5 * (p.n * (dot(off, off) + level**2) - dot(half, half))
-    return Conjugate(prior.mean + solve_upper(factor, half), factor, prior.shape + p.n / 2, rate)
+    return CoefficientPosterior(
+        prior.mean + solve_upper(factor, half), factor, prior.shape + p.n / 2, rate
+    )
 
 
-def covariate_factor(p: Point, prior: Prior) -> Matrix:
-    """Cholesky factor of Ψn."""
+def covariate_factor(p: Point, prior: BoxPrior) -> Matrix:
+    """Return the Cholesky factor of Ψn."""
     d = len(p.mean) - 1
     x_factor, off = p.factor[:d, :d], p.mean[:d] - prior.x_mean
     weight = prior.x_kappa * p.n / (prior.x_kappa + p.n)
@@ -119,8 +132,11 @@ def covariate_factor(p: Point, prior: Prior) -> Matrix:
     return cholesky(prior.x_scale + scatter + scaled(weight, off[:, None] * off[None]))
 
 
-def log_prior_predictive(p: Point, prior: Prior, *, noisy_n: bool) -> jax.Array:
-    """log p(s), with respect to the coordinates, up to a constant (of n too, where n is known)."""
+def log_prior_predictive(p: Point, prior: BoxPrior, *, noisy_n: bool) -> jax.Array:
+    """Return log p(s) with respect to the coordinates, up to a constant.
+
+    Terms of n alone count only where n is secret (``noisy_n``); otherwise they are constant too.
+    """
     posterior = conjugate(p, prior)
     value: jax.Array = (
         (p.n - 1) * p.log_diagonal.sum()
@@ -131,11 +147,11 @@ def log_prior_predictive(p: Point, prior: Prior, *, noisy_n: bool) -> jax.Array:
     return value + _terms_of_n(p, prior) if noisy_n else value
 
 
-def _terms_of_n(p: Point, prior: Prior) -> jax.Array:
-    """c(n): normalising constants of mean, Wishart and both conjugate integrals; dn = n d(log n).
+def _terms_of_n(p: Point, prior: BoxPrior) -> jax.Array:
+    """Return c(n): normalising constants of mean, Wishart and both conjugate integrals.
 
     From p(w̄, S | law) = n^(q/2) π^((n-1)q/2) |S|^((n-q-2)/2) / Γ_q((n-1)/2) × Π p(record), with
-    |S| = n^q Π exp(2 l_j) and dS = n^(q(q+1)/2) d(S/n); a flat prior on n.
+    |S| = n^q Π exp(2 l_j) dS = n^(q(q+1)/2) d(S/n) and dn = n d(log n); a flat prior on n.
     """
     q, n = len(p.mean), p.n
     d = q - 1
@@ -152,8 +168,8 @@ def _terms_of_n(p: Point, prior: Prior) -> jax.Array:
     )
 
 
-def draw_parameters(key: jax.Array, p: Point, prior: Prior, batch: tuple[int, ...]) -> jax.Array:
-    """(θ, σ²) | s: exact and independent; slopes, intercept, variance, then the batch axes."""
+def draw_parameters(key: jax.Array, p: Point, prior: BoxPrior, batch: tuple[int, ...]) -> jax.Array:
+    """Draw (θ, σ²) given s: slopes, intercept, variance, then the batch axes."""
     chi, normal = jax.random.split(key)
     posterior = conjugate(p, prior)
     variance = posterior.rate / gamma(chi, jnp.broadcast_to(posterior.shape, batch))

@@ -2,7 +2,7 @@
 
 The statistic of q columns w = (x, y) over n records is the mean w̄ and the scatter S, with
 S/n = L Lᵀ, where L is lower-trapezoidal, q × m, m = min(q, n-1): a scatter of few records is
-singular. Row j ≤ m of L is written in polar form (``exact-posterior`` kernel D),
+singular. Row j ≤ m of L is written in polar form,
 
     ρ_j = ½ log(S_jj/n),   g_j ∈ R^(j-1),   l_j = log L_jj = ρ_j - ½ log(1 + |g_j|²),
     L_(j,1:j-1) = g_j exp(l_j),
@@ -24,7 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.numerics.triangular import (
+from noisewise.numerics.gram_packing import number_of_sums, pack_symmetric, unpack
+from noisewise.numerics.small_matrices import (
     Matrix,
     constant,
     each,
@@ -46,18 +47,21 @@ class Shape(NamedTuple):
 
     @property
     def dimension(self) -> int:
-        """Length of a coordinate vector."""
+        """Return the length of a coordinate vector."""
         below = sum(min(j, self.rank) for j in range(self.q))
         return self.q + self.rank + below + self.noisy_n
 
 
 def full_rank(q: int, *, noisy_n: bool = False) -> Shape:
-    """The usual case: more records than columns."""
+    """Return the shape in the usual case of more records than columns."""
     return Shape(q, q, noisy_n)
 
 
 class Point(NamedTuple):
-    """The statistic behind a coordinate vector; matrices as in ``numerics.triangular``."""
+    """The statistic behind a coordinate vector: w̄, L, log diag L and n.
+
+    Matrices are as in ``numerics.small_matrices``.
+    """
 
     mean: Matrix
     factor: Matrix
@@ -66,7 +70,7 @@ class Point(NamedTuple):
 
 
 def point(v: Matrix, shape: Shape, n: jax.Array) -> Point:
-    """From coordinates to w̄, L, log diag L and n (given, or read from the last coordinate)."""
+    """Return the statistic at coordinates v; n is given, or read from the last coordinate."""
     q, m, _ = shape
     rho, rest = v[q : q + m], v[q + m : len(v) - shape.noisy_n]
     below = strictly_lower(rest, q, m)
@@ -79,31 +83,35 @@ def point(v: Matrix, shape: Shape, n: jax.Array) -> Point:
 
 
 def _diagonal(size: Matrix, q: int, m: int) -> Matrix:
+    """Return a q × m matrix with the first m of ``size`` on its diagonal."""
     if not is_entries(size):
         return jnp.eye(q, m) * size[:m]
-    made = np.zeros((q, m)).astype(object)
-    made[np.arange(m), np.arange(m)] = size[:m]
-    return made
+    matrix = np.zeros((q, m)).astype(object)
+    matrix[np.arange(m), np.arange(m)] = size[:m]
+    return matrix
 
 
 def released(p: Point, *, noisy_n: bool) -> Matrix:
-    """The sums the owner releases: Σ w_i w_j (i ≤ j, row by row), Σ w_i, and perhaps n."""
-    q = len(p.mean)
+    """Return the sums the owner releases, in the order of ``numerics.gram_packing``.
+
+    n comes last where it is secret.
+    """
     second = times_transposed(p.factor, p.factor) + p.mean[:, None] * p.mean[None]
-    sums = [scaled(p.n, second[np.triu_indices(q)]), scaled(p.n, p.mean)]
+    sums = [scaled(p.n, pack_symmetric(second)), scaled(p.n, p.mean)]
     if noisy_n:
         sums.append(single(p.n, p.mean))
     return joined(*sums)
 
 
 def from_released(sums: jax.Array, shape: Shape, n: jax.Array) -> jax.Array:
-    """The inverse of ``released`` for a full-rank array; not finite where the scatter is not."""
+    """Return the coordinates of released sums, for a full-rank array: the inverse of ``released``.
+
+    Not finite where the scatter is not positive definite.
+    """
     q = shape.q
-    size = q * (q + 1) // 2
     n = sums[-1] if shape.noisy_n else n
-    upper = jnp.zeros((q, q)).at[np.triu_indices(q)].set(sums[:size] / n)
-    mean = sums[size : size + q] / n
-    scatter = upper + jnp.triu(upper, 1).T - mean[:, None] * mean[None]
+    second, mean = unpack(sums / n, q)
+    scatter = second - mean[:, None] * mean[None]
     factor = jnp.linalg.cholesky(scatter)
     diagonal = jnp.diagonal(factor)
     below = jnp.tril(factor, -1) / diagonal[:, None]
@@ -113,20 +121,21 @@ def from_released(sums: jax.Array, shape: Shape, n: jax.Array) -> jax.Array:
 
 
 def log_volume(p: Point, shape: Shape) -> jax.Array:
-    """log |ds / dv| of the released sums s, up to a constant: for a full-rank array.
+    """Return log |ds / dv| of the released sums s, up to a constant, for a full-rank array.
 
     Row i of the factor has |dL_i / dv_i| = l_i^i and |d(S/n) / dL| = 2^q Π l_i^(q+1-i): together
     Π l_i^(q+1). Where n is secret, sums are n times what v says, and dn = n d(log n).
     """
     q = shape.q
     value: jax.Array = (q + 1) * p.log_diagonal.sum()
-    return value + (q * (q + 3) // 2 + 1) * jnp.log(p.n) if shape.noisy_n else value
+    return value + (number_of_sums(q) + 1) * jnp.log(p.n) if shape.noisy_n else value
 
 
 def reflections(shape: Shape) -> np.ndarray:
-    """Signs that map a valid point to a valid point of equal volume: where chains get stuck.
+    """Return signs that map a valid point to a valid point of equal volume.
 
-    From z alone a slope and its negative can look alike, and so can a mean and its negative.
+    Between such points chains get stuck: from z alone a slope and its negative can look
+    alike, and so can a mean and its negative.
     """
     q, m, noisy_n = shape
     end = shape.dimension - noisy_n

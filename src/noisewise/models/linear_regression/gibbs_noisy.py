@@ -15,13 +15,13 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.inference.posterior import Posterior
-from noisewise.models.linear_regression import gibbs
-from noisewise.models.linear_regression.gibbs_prior import run_given
-from noisewise.models.linear_regression.problem import Problem
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression.gibbs_prior import run_given_moments
+from noisewise.models.linear_regression.problem import RegressionProblem
 
 
-def noisy_fourth(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """E[x̃⊗4] (group, …) from noisy averages, and the groups in which one left its range."""
+def noisy_fourth(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return E[x̃⊗4] (group, …) from noisy averages, and in which groups one left its range."""
     if problem.moments is None or not any(len(p) == 4 for p in problem.exponents):
         raise ArgumentError(
             f"method: gibbs-noisy needs released monomials of {', '.join(problem.x)} up to degree "
@@ -41,12 +41,12 @@ def noisy_fourth(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(
-    problem: Problem, seed: int, chains: int, draws: int, progress: gibbs.Report | None = None
+    problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
 ) -> Posterior:
-    """The method's one signature."""
+    """Sample by Gibbs-SS-Noisy."""
     fourth, outside = noisy_fourth(problem)
     details: dict[str, Any] = {
         "moments": "released, with noise, as if exact",
         "moments_clamped_share": float(outside.mean()),
     }
-    return run_given("gibbs-noisy", fourth, problem, seed, chains, draws, progress, details)
+    return run_given_moments("gibbs-noisy", fourth, problem, seed, chains, draws, progress, details)

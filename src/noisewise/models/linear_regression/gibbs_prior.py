@@ -22,47 +22,50 @@ import jax
 import numpy as np
 
 from noisewise.inference.posterior import Posterior
-from noisewise.models.linear_regression import gibbs, gibbs_sweep, moments
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression import gibbs, record_moments
 from noisewise.models.linear_regression.coordinates import Point
-from noisewise.models.linear_regression.problem import Problem, default_covariates
+from noisewise.models.linear_regression.problem import RegressionProblem, default_covariates
 from noisewise.priors import CovariateMoments, NormalInverseWishart
 
-MONTE_CARLO = 200_000
+MONTE_CARLO_DRAWS = 200_000
+"""Draws from a prior whose fourth moments do not exist (chosen: the standard error of a
+moment in the box is then at most 0.0023)."""
 
 
-def _begin(mean: jax.Array, factor: jax.Array) -> Any:
+def _begin(mean: jax.Array, factor: jax.Array) -> tuple[()]:
     return ()
 
 
-def _law(chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> moments.Law:
-    return moments.given_law(g.source, chain.theta, chain.variance)
+def _moments(state: gibbs.GibbsState, g: gibbs.GibbsData) -> record_moments.RecordMoments:
+    return record_moments.moments_given_x(g.source, state.theta, state.variance)
 
 
-def _deviate(white: jax.Array, chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> jax.Array:
-    return moments.given_deviate(white, g.source, chain.theta, chain.variance)
+def _deviate(white: jax.Array, state: gibbs.GibbsState, g: gibbs.GibbsData) -> jax.Array:
+    return record_moments.deviate_given_x(white, g.source, state.theta, state.variance)
 
 
-def _update(white: gibbs_sweep.White, at: Point, g: gibbs_sweep.Group) -> Any:
+def _update(white: gibbs.SweepVariates, at: Point, g: gibbs.GibbsData) -> tuple[()]:
     return ()
 
 
-GIVEN = gibbs_sweep.Source(_begin, _law, _deviate, _update)
+GIVEN_MOMENTS = gibbs.MomentSource(_begin, _moments, _deviate, _update)
 """Moments that were settled before the first sweep: nothing about x is updated."""
 
 
-def run_given(
-    name: str, fourth: np.ndarray, problem: Problem, seed: int, chains: int, draws: int,
-    progress: gibbs.Report | None, details: dict[str, Any],
+def run_given_moments(
+    name: str, fourth: np.ndarray, problem: RegressionProblem, seed: int, chains: int, draws: int,
+    progress: Progress | None, details: dict[str, Any],
 ) -> Posterior:  # fmt: skip
-    """Algorithm 1 with E[x̃⊗4] (group, …) in the box; the covariates' prior has no say any more."""
-    known, odd = moments.x_moments(fourth)
-    details["moments_projected_share"] = float(odd.mean())
+    """Sample by Algorithm 1 given E[x̃⊗4] (group, …) in the box; the prior of x is not used."""
+    known, invalid = record_moments.x_moments(fourth)
+    details["moments_projected_share"] = float(invalid.mean())
     unused = dataclasses.replace(problem, covariates=default_covariates(problem.units))
-    return gibbs.run(name, GIVEN, known, unused, seed, chains, draws, progress, details)
+    return gibbs.run(name, GIVEN_MOMENTS, known, unused, seed, chains, draws, progress, details)
 
 
 def normal_inverse_wishart_moments(prior: NormalInverseWishart) -> np.ndarray | None:
-    """E[x̃⊗4] of x under the prior, where it exists."""
+    """Return E[x̃⊗4] of x under the prior, or None where it does not exist."""
     d = len(prior.mean)
     freedom = prior.df - d + 1
     if freedom <= 4:
@@ -78,19 +81,19 @@ def normal_inverse_wishart_moments(prior: NormalInverseWishart) -> np.ndarray | 
 
 
 def clamped_moments(prior: NormalInverseWishart, seed: int) -> np.ndarray:
-    """E[x̃⊗4] of x under the prior in the box, clamped to it, by Monte Carlo."""
+    """Return E[x̃⊗4] of x under the prior in the box, clamped to it, by Monte Carlo."""
     d = len(prior.mean)
     rng = np.random.default_rng(seed)
     freedom = prior.df - d + 1
     shape = prior.scale * (prior.kappa + 1) / (prior.kappa * freedom)
-    white = rng.standard_normal((MONTE_CARLO, d)) @ np.linalg.cholesky(shape).T
-    heavy = np.sqrt(freedom / rng.chisquare(freedom, MONTE_CARLO))
+    white = rng.standard_normal((MONTE_CARLO_DRAWS, d)) @ np.linalg.cholesky(shape).T
+    heavy = np.sqrt(freedom / rng.chisquare(freedom, MONTE_CARLO_DRAWS))
     draws = np.clip(prior.mean + white * heavy[:, None], -1, 1)
     return CovariateMoments.from_draws(draws).fourth
 
 
-def box_moments(problem: Problem, seed: int) -> tuple[np.ndarray, str]:
-    """E[x̃⊗4] in the box, and in words where it comes from."""
+def box_moments(problem: RegressionProblem, seed: int) -> tuple[np.ndarray, str]:
+    """Return E[x̃⊗4] in the box, and words that say where it comes from."""
     centre, half = problem.units.centre[:-1], problem.units.half[:-1]
     if isinstance(problem.covariates, CovariateMoments):
         return problem.covariates.mapped(centre, half).fourth, "given"
@@ -102,10 +105,10 @@ def box_moments(problem: Problem, seed: int) -> tuple[np.ndarray, str]:
 
 
 def run(
-    problem: Problem, seed: int, chains: int, draws: int, progress: gibbs.Report | None = None
+    problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
 ) -> Posterior:
-    """The method's one signature."""
+    """Sample by Gibbs-SS-Prior."""
     fourth, origin = box_moments(problem, seed)
     every = np.broadcast_to(fourth, (len(problem.n), *fourth.shape))
     details: dict[str, Any] = {"moments": origin}
-    return run_given("gibbs-prior", every, problem, seed, chains, draws, progress, details)
+    return run_given_moments("gibbs-prior", every, problem, seed, chains, draws, progress, details)

@@ -13,58 +13,61 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from noisewise.inference.posterior import Posterior
-from noisewise.models.linear_regression import collapsed, gibbs, gibbs_sweep, moments
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression import collapsed, gibbs, record_moments
 from noisewise.models.linear_regression.coordinates import Point
-from noisewise.models.linear_regression.problem import Problem
-from noisewise.numerics.triangular import solve_lower
+from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.small_matrices import solve_lower
+from noisewise.numerics.wishart import bartlett_factor
 
 
-class Normal(NamedTuple):
-    """μx, and F with F Fᵀ = τ²."""
+class NormalLaw(NamedTuple):
+    """The mean of a normal law, and a factor F of its covariance F Fᵀ."""
 
     mean: jax.Array
     factor: jax.Array
 
 
-def _joint(chain: gibbs_sweep.Chain) -> Normal:
-    """The law of (x, y): y = θᵀ(x, 1) + σe adds a row to the mean and to the factor."""
-    x, slopes = chain.covariates, chain.theta[:-1]
-    mean = jnp.append(x.mean, slopes @ x.mean + chain.theta[-1])
-    below = jnp.append(slopes @ x.factor, jnp.sqrt(chain.variance))
+def _joint_law(state: gibbs.GibbsState) -> NormalLaw:
+    """Return the law of (x, y): y = θᵀ(x, 1) + σe adds a row to the mean and to the factor."""
+    x, slopes = state.covariates, state.theta[:-1]
+    mean = jnp.append(x.mean, slopes @ x.mean + state.theta[-1])
+    below = jnp.append(slopes @ x.factor, jnp.sqrt(state.variance))
     factor = jnp.concatenate([jnp.pad(x.factor, ((0, 0), (0, 1))), below[None]])
-    return Normal(mean, factor)
+    return NormalLaw(mean, factor)
 
 
-def _law(chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> moments.Law:
-    joint = _joint(chain)
-    return moments.normal_law(joint.mean, joint.factor @ joint.factor.T)
+def _moments(state: gibbs.GibbsState, g: gibbs.GibbsData) -> record_moments.RecordMoments:
+    joint = _joint_law(state)
+    return record_moments.normal_moments(joint.mean, joint.factor @ joint.factor.T)
 
 
-def _deviate(white: jax.Array, chain: gibbs_sweep.Chain, g: gibbs_sweep.Group) -> jax.Array:
-    return moments.normal_deviate(white, *_joint(chain))
+def _deviate(white: jax.Array, state: gibbs.GibbsState, g: gibbs.GibbsData) -> jax.Array:
+    return record_moments.normal_deviate(white, *_joint_law(state))
 
 
-def _update(white: gibbs_sweep.White, at: Point, g: gibbs_sweep.Group) -> Normal:
-    """With Ψn = P Pᵀ and B Bartlett's factor of ν0 + n degrees, F = P B⁻ᵀ has F Fᵀ ~ IW(Ψn)."""
+def _update(white: gibbs.SweepVariates, at: Point, g: gibbs.GibbsData) -> NormalLaw:
+    """Draw μx and a factor of τ² given s.
+
+    With Ψn = P Pᵀ and B Bartlett's factor of ν0 + n degrees, F = P B⁻ᵀ has F Fᵀ ~ IW(Ψn).
+    """
     d = g.prior.x_mean.shape[0]
-    rows, columns = np.tril_indices(d, -1)
-    bartlett = jnp.diag(jnp.sqrt(2 * white.wishart))
-    bartlett = bartlett.at[rows, columns].set(white.covariates[d : d + len(rows)])
+    bartlett = bartlett_factor(white.wishart, white.covariates[d:])
     solve = jax.vmap(solve_lower, in_axes=(None, 1), out_axes=1)
     factor = collapsed.covariate_factor(at, g.prior) @ solve(bartlett, jnp.eye(d)).T
     weight = g.prior.x_kappa + g.n
     mean = (g.prior.x_kappa * g.prior.x_mean + g.n * at.mean[:d]) / weight
-    return Normal(mean + factor @ white.covariates[:d] / jnp.sqrt(weight), factor)
+    return NormalLaw(mean + factor @ white.covariates[:d] / jnp.sqrt(weight), factor)
 
 
-SOURCE = gibbs_sweep.Source(Normal, _law, _deviate, _update)
+SOURCE = gibbs.MomentSource(NormalLaw, _moments, _deviate, _update)
+"""Moments of a normal law of x whose parameters are drawn in every sweep."""
 
 
 def run(
-    problem: Problem, seed: int, chains: int, draws: int, progress: gibbs.Report | None = None
+    problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
 ) -> Posterior:
-    """The method's one signature."""
+    """Sample by Gibbs-SS-Update."""
     return gibbs.run("gibbs-update", SOURCE, (), problem, seed, chains, draws, progress, {})

@@ -12,33 +12,37 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.inference.posterior import Posterior
+from noisewise.models.base import Progress
 from noisewise.models.linear_regression import collapsed
-from noisewise.models.linear_regression.assemble import posterior
 from noisewise.models.linear_regression.coordinates import Point
-from noisewise.models.linear_regression.problem import Problem
+from noisewise.models.linear_regression.posterior_draws import posterior_from_box
+from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.gram_packing import unpack
 
-FLOOR = 1e-6
-"""Least eigenvalue of the projected scatter over n, in box units."""
+LEAST_EIGENVALUE = 1e-6
+"""Floor of the eigenvalues of a projected scatter over n, in box units (chosen)."""
 
 
-def run(problem: Problem, seed: int, chains: int, draws: int, progress: object = None) -> Posterior:
-    """Independent draws; nothing to converge."""
+def run(
+    problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
+) -> Posterior:
+    """Return independent draws of the conjugate posterior given the noisy sums."""
     mean, scatter = _noisy_moments(problem)
     values, vectors = np.linalg.eigh(scatter)
-    clipped = np.maximum(values, FLOOR)
+    clipped = np.maximum(values, LEAST_EIGENVALUE)
     projected = (vectors * clipped[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     factor = np.linalg.cholesky(projected)
     keys = jax.random.split(jax.random.key(seed), (len(problem.n), chains, draws))
     drawn = _drawn(keys, mean, factor, problem.n, problem.box_prior)
-    share = float((values[:, 0] < FLOOR).mean())
-    return posterior(problem, np.asarray(drawn), "naive", {"projected_share": share})
+    share = float((values[:, 0] < LEAST_EIGENVALUE).mean())
+    return posterior_from_box(problem, np.asarray(drawn), "naive", {"projected_share": share})
 
 
 @jax.jit
 def _drawn(
-    keys: jax.Array, mean: jax.Array, factor: jax.Array, n: jax.Array, prior: collapsed.Prior
+    keys: jax.Array, mean: jax.Array, factor: jax.Array, n: jax.Array, prior: collapsed.BoxPrior
 ) -> jax.Array:
-    """(group, chain, draw, θ… σ²); compiled once for all problems of a shape."""
+    """Draw (group, chain, draw, θ… σ²); compiled once for all problems of a shape."""
 
     def one(key: jax.Array, mean: jax.Array, factor: jax.Array, n: jax.Array) -> jax.Array:
         at = Point(mean, factor, jnp.log(jnp.diagonal(factor)), n)
@@ -48,13 +52,9 @@ def _drawn(
     return jax.vmap(jax.vmap(jax.vmap(one, in_axes=same), in_axes=same))(keys, mean, factor, n)
 
 
-def _noisy_moments(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and scatter/n that the noisy sums would be, were they exact."""
-    q = len(problem.x) + 1
-    pairs = q * (q + 1) // 2
-    rows, columns = np.triu_indices(q)
-    gram = np.zeros((len(problem.n), q, q))
-    gram[:, rows, columns] = gram[:, columns, rows] = problem.z[:, :pairs]
-    mean = problem.z[:, pairs : pairs + q] / problem.n[:, None]
+def _noisy_moments(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and scatter/n as if the noisy sums were exact."""
+    gram, totals = unpack(problem.z, len(problem.x) + 1)
+    mean = totals / problem.n[:, None]
     scatter = gram / problem.n[:, None, None] - mean[:, :, None] * mean[:, None, :]
     return mean, scatter

@@ -1,29 +1,33 @@
-"""From a Release to arrays in the box, and from draws in the box to the user's units."""
+"""A regression problem: a release's noisy sums in the box, its units and its priors.
+
+Every column is mapped to [-1, 1], the box, by its public bounds; ``Units`` maps back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Gram, Monomials, Release, ReleaseError
-from noisewise.inference.observation import Observation
-from noisewise.models.linear_regression.collapsed import Prior
+from noisewise.inference.observation import Observation, averaged, reduced
+from noisewise.models.linear_regression.collapsed import BoxPrior
+from noisewise.numerics.gram_packing import product_pairs
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
 
 
 @dataclass(frozen=True)
 class Units:
-    """x = centre + half · u for every column, the response last."""
+    """The map x = centre + half · u of every column, the response last."""
 
     centre: np.ndarray
     half: np.ndarray
 
     @property
     def to_box(self) -> tuple[np.ndarray, np.ndarray]:
-        """(A, a) with θ_box = A θ_user + a: slopes in order, intercept last."""
+        """Return (A, a) with θ_box = A θ_user + a: slopes in order, intercept last."""
         d = len(self.centre) - 1
         matrix = np.diag(np.append(self.half[:d], 1.0)) / self.half[d]
         matrix[d, :d] = self.centre[:d] / self.half[d]
@@ -33,7 +37,7 @@ class Units:
 
     @property
     def from_box(self) -> tuple[np.ndarray, np.ndarray]:
-        """(B, b) with (θ, σ²)_user = B (θ, σ²)_box + b."""
+        """Return (B, b) with (θ, σ²)_user = B (θ, σ²)_box + b."""
         matrix, offset = self.to_box
         inverse = np.linalg.inv(matrix)
         whole = np.eye(len(offset) + 1) * self.half[-1] ** 2
@@ -41,18 +45,19 @@ class Units:
         return whole, np.append(-inverse @ offset, 0.0)
 
     def to_user(self, parameters: np.ndarray) -> np.ndarray:
-        """Draws (..., slopes, intercept, σ²) from box to user's units."""
+        """Return draws (..., slopes, intercept, σ²) in the user's units, from those in the box."""
         whole, shift = self.from_box
         return np.asarray(parameters @ whole.T + shift)
 
 
 @dataclass(frozen=True)
-class Problem:
+class RegressionProblem:
     """Everything a method needs; arrays lead with the group.
 
+    ``z`` holds the noisy sums in the order of ``numerics.gram_packing``, columns (x, y).
     ``moments`` holds noisy sums of monomials of x in the box where the release has them (group,
     monomial); ``exponents`` names each by the sorted positions in ``x`` of its factors. ``others``
-    are further observations of the same sums, from releases combined (``several.py``).
+    are further observations of the same sums, from releases combined.
     """
 
     x: tuple[str, ...]
@@ -72,12 +77,12 @@ class Problem:
 
     @property
     def observation(self) -> Observation:
-        """The first, and in most problems the only one."""
+        """Return the first observation of the sums, in most problems the only one."""
         return Observation(self.z, self.noise_scale, self.mechanism)
 
     @property
-    def box_prior(self) -> Prior:
-        """Both priors in the box."""
+    def box_prior(self) -> BoxPrior:
+        """Return both priors in the box; moments of the covariates are refused."""
         if isinstance(self.covariates, CovariateMoments):
             raise ArgumentError(
                 "prior['covariates']: moments serve method gibbs-prior only; "
@@ -88,16 +93,23 @@ class Problem:
         outer = self.covariates.mapped(self.units.centre[:-1], self.units.half[:-1])
         fields = (inner.mean, inner.precision, inner.shape, inner.rate,
                   outer.mean, outer.kappa, outer.scale, outer.df)  # fmt: skip
-        return Prior(*(jnp.asarray(f, jnp.float64) for f in fields))
+        return BoxPrior(*(jnp.asarray(f, jnp.float64) for f in fields))
 
 
-def problem(
+def regression_problem(
     release: Release,
     prior: Mapping[str, object] | None,
     x: str | Iterable[str] | None = None,
     y: str | None = None,
-) -> Problem:
-    """Pick the regression: any released column on any others."""
+) -> RegressionProblem:
+    """Return the regression of any released column on any others.
+
+    Args:
+        release: of family linear-regression.
+        prior: ``{"response": …, "covariates": …}``, either or both; None for the defaults.
+        x: covariates; None for those the owner named.
+        y: response; None for the one the owner named.
+    """
     if release.family != "linear-regression":
         raise ReleaseError(f"this release is of family {release.family!r}, not linear-regression")
     block = release.block("gram")
@@ -108,7 +120,8 @@ def problem(
     order = [statistic.columns.index(c) for c in (*covariates, response)]
     index = {p: row for row, p in enumerate(statistic.products)}
     q = len(order)
-    wanted = [tuple(sorted((order[i], order[j]))) for i in range(q) for j in range(i, q)]
+    pairs = zip(*product_pairs(q), strict=True)
+    wanted = [tuple(sorted((order[i], order[j]))) for i, j in pairs]
     wanted += [(i,) for i in order] + ([()] if statistic.count else [])
     z = block.scaled[[index[p] for p in wanted]].T
     bounds = [release.bounds[c] for c in (*covariates, response)]
@@ -117,7 +130,7 @@ def problem(
     if (sizes < 3).any():
         raise ArgumentError("release: a regression needs at least 3 records in every group")
     inner, outer = _priors(prior, units, len(covariates))
-    return Problem(
+    return RegressionProblem(
         covariates, response, z, sizes.astype(float), statistic.count, float(block.noise_scales[0]),
         block.noise.mechanism, inner, outer, units,
         None if release.groups is None else release.groups.keys,
@@ -128,7 +141,7 @@ def problem(
 def _monomials(
     release: Release, x: tuple[str, ...]
 ) -> tuple[np.ndarray | None, tuple[tuple[int, ...], ...]]:
-    """The released monomials of these covariates, in their order; none unless all are there."""
+    """Return the released monomials of these covariates, in order; none unless all are there."""
     for block in release.blocks:
         statistic = block.statistic
         if isinstance(statistic, Monomials) and set(x) <= set(statistic.columns):
@@ -142,6 +155,7 @@ def _monomials(
 def _columns(
     release: Release, x: str | Iterable[str] | None, y: str | None
 ) -> tuple[tuple[str, ...], str]:
+    """Return covariates and response, after checking that they were released."""
     there = release.block("gram").statistic.columns
     response = str(release.model["y"]) if y is None else y
     if x is None:
@@ -166,6 +180,7 @@ def _columns(
 def _priors(
     given: Mapping[str, object] | None, units: Units, d: int
 ) -> tuple[NormalInverseGamma, NormalInverseWishart | CovariateMoments]:
+    """Return the priors of response and covariates, after checking those that were given."""
     if given is not None and not isinstance(given, Mapping):
         raise ArgumentError("prior: must be {'response': …, 'covariates': …}, either or both")
     given = dict(given or {})
@@ -185,8 +200,27 @@ def _priors(
     return inner, outer
 
 
+def combined_problem(problems: Sequence[RegressionProblem]) -> RegressionProblem:
+    """Return one problem for releases alike but for their noise, whose likelihoods multiply."""
+    observations = reduced([p.observation for p in problems])
+    first, *others = observations
+    n = problems[0].n
+    if problems[0].noisy_n:
+        n = np.maximum(averaged(observations).z[:, -1], len(problems[0].x) + 3)
+    return replace(
+        problems[0], z=first.z, n=n, noise_scale=first.noise_scale, mechanism=first.mechanism,
+        others=tuple(others), moments=None, exponents=(),
+    )  # fmt: skip
+
+
+def subset(problem: RegressionProblem, rows: np.ndarray) -> RegressionProblem:
+    """Return the problem of some groups."""
+    others = tuple(replace(o, z=o.z[rows]) for o in problem.others)
+    return replace(problem, z=problem.z[rows], n=problem.n[rows], others=others)
+
+
 def default_response(units: Units) -> NormalInverseGamma:
-    """Weak in the box: slopes of either sign up to tens of σ, σ a third of it or less.
+    """Return a weak prior: slopes of either sign up to tens of σ, σ a third of the box or less.
 
     Slopes are thought of in units of σ, and bounds that are three times too wide make a slope three
     times as large and σ smaller: a precision of 0.1, which sufficed for tight bounds, then rules
@@ -200,11 +234,12 @@ def default_response(units: Units) -> NormalInverseGamma:
 
 
 def default_covariates(units: Units) -> NormalInverseWishart:
-    """Vague in the box; measured to serve uniform, binary and skewed columns too.
+    """Return a prior that is vague in the box, and serves uniform, binary and skewed columns too.
 
-    A column's variance given the others is IG(d/2, d/20), about 0.1: it lets small variances be (a
-    scale matrix of 1, as in the prototype, rules out the 0.06 of a beta(1,6) column, whose slope it
-    then covers at 82 %). A scale that did not grow with d would say that columns are collinear.
+    A column's variance given the others is IG(d/2, d/20), about 0.1: it allows small variances (a
+    scale matrix of 1 rules out the 0.06 of a beta(1, 6) column, whose slope it then covers at 82 %:
+    docs/evidence-regression.md). A scale that did not grow with d would say that columns are
+    collinear.
     """
     d = len(units.centre) - 1
     box = NormalInverseWishart(np.zeros(d), 0.03, 0.1 * d * np.eye(d), float(d))

@@ -22,9 +22,9 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage
 from noisewise.models.base import Progress, Simulator
 from noisewise.models.linear_regression.analyst import ANALYST
-from noisewise.models.linear_regression.assemble import prior_draws
-from noisewise.models.linear_regression.problem import Problem
-from noisewise.models.linear_regression.starts import prior_parameters, statistics_of
+from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
+from noisewise.models.linear_regression.posterior_draws import prior_draws
+from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
     Outcome,
@@ -64,7 +64,9 @@ class Guess:
     covariance: np.ndarray
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials[Problem]:
+def from_prior(
+    rng: np.random.Generator, problem: RegressionProblem, trials: int
+) -> Trials[RegressionProblem]:
     """Parameters from the prior, sums from the model, noise of the release's scale."""
     n, q = round(float(problem.n[0])), len(problem.x) + 1
     kept_z: list[np.ndarray] = []
@@ -98,19 +100,23 @@ def _sums(mean: np.ndarray, factor: np.ndarray, n: int) -> np.ndarray:
     return n * np.concatenate([second[..., rows, columns], mean], axis=-1)
 
 
-def _noisy(rng: np.random.Generator, problem: Problem, sums: np.ndarray, n: int) -> np.ndarray:
+def _noisy(
+    rng: np.random.Generator, problem: RegressionProblem, sums: np.ndarray, n: int
+) -> np.ndarray:
     if problem.noisy_n:
         sums = np.column_stack([sums, np.full(len(sums), float(n))])
     added = noise(rng, problem.noise_scale, problem.mechanism, sums.shape, whole=False)
     return np.asarray(sums + added)
 
 
-def _fits(z: np.ndarray, n: int, problem: Problem, q: int) -> np.ndarray:
+def _fits(z: np.ndarray, n: int, problem: RegressionProblem, q: int) -> np.ndarray:
     slack = REACH * problem.noise_scale
     return np.asarray((np.abs(z[:, : q * (q + 3) // 2]) <= n + slack).all(axis=1))
 
 
-def _trials(problem: Problem, z: np.ndarray, truth: np.ndarray, n: int) -> Trials[Problem]:
+def _trials(
+    problem: RegressionProblem, z: np.ndarray, truth: np.ndarray, n: int
+) -> Trials[RegressionProblem]:
     q = len(problem.x) + 1
     sizes = np.maximum(z[:, -1], q + 2) if problem.noisy_n else np.full(len(z), float(n))
     many = replace(problem, z=z, n=sizes, keys=tuple(range(len(z))), moments=None, exponents=())
@@ -118,7 +124,7 @@ def _trials(problem: Problem, z: np.ndarray, truth: np.ndarray, n: int) -> Trial
 
 
 def sums_at(
-    rng: np.random.Generator, problem: Problem, guess: Guess, n: int, trials: int
+    rng: np.random.Generator, problem: RegressionProblem, guess: Guess, n: int, trials: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums (trial, component) of clamped records and of the same unclamped; shares clamped."""
     units, q = problem.units, len(problem.x) + 1
@@ -141,15 +147,17 @@ def sums_at(
 
 
 def from_guess(
-    rng: np.random.Generator, problem: Problem, sums: np.ndarray, guess: Guess, n: int
-) -> Trials[Problem]:
+    rng: np.random.Generator, problem: RegressionProblem, sums: np.ndarray, guess: Guess, n: int
+) -> Trials[RegressionProblem]:
     """Trials whose exact sums are given, with this problem's noise on them."""
     truth = np.append(guess.theta, guess.sigma**2)
     z = _noisy(rng, problem, sums, n)
     return _trials(problem, z, np.tile(truth, (len(z), 1)), n)
 
 
-def guessed(problem: Problem, given: Mapping[str, float]) -> tuple[Guess, dict[str, float]]:
+def guessed(
+    problem: RegressionProblem, given: Mapping[str, float]
+) -> tuple[Guess, dict[str, float]]:
     """Return the truth from words such as ``pir``, ``intercept``, ``sigma`` and ``mean:pir``."""
     x, units = problem.x, problem.units
     half, centre = units.half, units.centre
@@ -179,7 +187,7 @@ def guessed(problem: Problem, given: Mapping[str, float]) -> tuple[Guess, dict[s
 class RegressionScene:
     """Sums of clamped records (``sums``), and of the same records unclamped (``free``)."""
 
-    problem: Problem
+    problem: RegressionProblem
     n: int
     truth: Guess
     sums: np.ndarray
@@ -192,11 +200,13 @@ class RegressionScene:
         """Slopes, intercept, error variance."""
         return (*self.problem.x, "intercept", "sigma2")
 
-    def trials(self, problem: Problem, seed: int) -> Trials[Problem]:
+    def trials(self, problem: RegressionProblem, seed: int) -> Trials[RegressionProblem]:
         """Return trials with that problem's noise on the sums."""
         return self._with(problem, self.sums, seed)
 
-    def _with(self, problem: Problem, sums: np.ndarray, seed: int) -> Trials[Problem]:
+    def _with(
+        self, problem: RegressionProblem, sums: np.ndarray, seed: int
+    ) -> Trials[RegressionProblem]:
         rng = np.random.default_rng([seed, 1])
         return from_guess(rng, problem, sums, self.truth, self.n)
 
@@ -219,7 +229,7 @@ class RegressionScene:
         return interval_widths(prior_draws(self.problem.response, self.names, PRIOR_DRAWS), level)
 
 
-class RegressionSimulator(Simulator[Problem]):
+class RegressionSimulator(Simulator[RegressionProblem]):
     """Simulated regressions for ``check`` and ``plan``."""
 
     clamping_biases = True
@@ -232,18 +242,23 @@ class RegressionSimulator(Simulator[Problem]):
         """Return ``exact`` beside other methods: it is quick."""
         return ("exact",) if any(m != "exact" for m in methods) else ()
 
-    def template(self, problem: Problem, n: int | None) -> Problem:
+    def template(self, problem: RegressionProblem, n: int | None) -> RegressionProblem:
         """Return the problem with one group of n records."""
         return replace(problem, n=np.array([median_size(problem.n, n)]))
 
     def from_prior(
-        self, rng: np.random.Generator, problem: Problem, trials: int
-    ) -> Trials[Problem]:
+        self, rng: np.random.Generator, problem: RegressionProblem, trials: int
+    ) -> Trials[RegressionProblem]:
         """Draw truths from the prior, and a simulated release of each."""
         return from_prior(rng, problem, trials)
 
     def scene(
-        self, problem: Problem, n: int, guesses: Mapping[str, float], trials: int, seed: int
+        self,
+        problem: RegressionProblem,
+        n: int,
+        guesses: Mapping[str, float],
+        trials: int,
+        seed: int,
     ) -> RegressionScene:
         """Make records at one guessed truth, for every trial of a plan."""
         truth, guess = guessed(problem, guesses)
@@ -253,12 +268,16 @@ class RegressionSimulator(Simulator[Problem]):
         return RegressionScene(problem, n, truth, sums, free, guess, columns)
 
     def run(
-        self, trials: Trials[Problem], method: str, seed: int, progress: Progress | None = None
+        self,
+        trials: Trials[RegressionProblem],
+        method: str,
+        seed: int,
+        progress: Progress | None = None,
     ) -> Outcome:
         """Infer all trials as the groups of one batch."""
         return infer_together(ANALYST, trials, method, seed, progress)
 
-    def settings(self, problem: Problem) -> dict[str, object]:
+    def settings(self, problem: RegressionProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""
         return {
             "what": f"{problem.y} on {', '.join(problem.x)}",

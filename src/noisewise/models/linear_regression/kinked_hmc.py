@@ -1,13 +1,13 @@
-"""Many covariates and loud data: trajectories that pass the kinks of Laplace noise exactly.
+"""Hamiltonian Monte Carlo that passes the kinks of Laplace noise exactly, for many covariates.
 
 Each of a thousand noisy sums has a kink, and a leapfrog must step carefully over all of them. Where
-data are loud, the posterior of s is nearly z minus noise, so state it in r = (s - z) / scale: then
-log π = smooth(r) - Σ|r_i|, with a prior predictive that varies little over a unit of noise. A step
-kicks the momentum by the smooth part and then follows H = p²/2 + |r| (for normal noise
-H = p²/2 + r²/2) exactly, component by component (kernel S of ``exact-posterior``).
+the sums are large against their noise, the posterior of s is nearly z minus noise, so state it in
+r = (s - z) / scale: then log π = smooth(r) - Σ|r_i|, with a prior predictive that varies little
+over a unit of noise. A step kicks the momentum by the smooth part and then follows
+H = p²/2 + |r| (for normal noise H = p²/2 + r²/2) exactly, component by component.
 
 Where noise is as large as the small eigenvalues of the scatter, invalid statistics are near and the
-smooth part is anything but: a pilot then finds only small steps, and ``sample`` declines.
+smooth part is anything but smooth: a pilot run then ends with small steps, and ``sample`` declines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference._tuning import searched
+from noisewise.inference.adaptation import dual_averaged
 from noisewise.models.linear_regression import collapsed
 from noisewise.models.linear_regression.coordinates import (
     Shape,
@@ -30,16 +30,23 @@ from noisewise.models.linear_regression.coordinates import (
     released,
 )
 
-TRAJECTORY = 2.2
-LONGEST = 15
-"""Leapfrogs of a trajectory: where more are needed, the other sampler does better."""
-PILOT, WARMUP, BLOCK = 60, 100, 20
+TRAJECTORY_LENGTH = 2.2
+"""Length of a trajectory, in units of the noise (chosen)."""
+MAX_STEPS = 15
+"""Steps of a trajectory at the most: where more are needed, the general sampler (``inference.hmc``)
+does better (chosen)."""
+PILOT = 60
+"""Iterations after which the step size says whether this sampler is suitable (chosen)."""
+WARM_UP = 100
+"""Iterations after the pilot in which the step size is still adapted (chosen)."""
+ITERATIONS_PER_CALL = 20
+"""Iterations of one compiled call; all other lengths are multiples of it (chosen)."""
 THIN = 4
-"""Iterations a draw: they are cheap, and a draw is kept for long."""
+"""Iterations per kept draw: they are cheap, and a draw is kept for long (chosen)."""
 
 
-class State(NamedTuple):
-    """Noise r (chain, sum) in units of its scale; the search for a step that all chains share."""
+class KinkedState(NamedTuple):
+    """Noise r (chain, sum) in units of its scale; dual averaging of a step size for all chains."""
 
     position: jax.Array
     log_step: jax.Array
@@ -50,7 +57,7 @@ class State(NamedTuple):
 
 
 def laplace_flow(r: jax.Array, p: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """H = p²/2 + |r| after a time t: parabolas, joined where r changes sign."""
+    """Return (r, p) after a time t under H = p²/2 + |r|: parabolas, joined where r changes sign."""
     side = jnp.where(r >= 0, 1.0, -1.0)
     outward = side * p
     peak = jnp.sqrt(outward**2 + 2 * jnp.abs(r))
@@ -70,17 +77,17 @@ def laplace_flow(r: jax.Array, p: jax.Array, t: jax.Array) -> tuple[jax.Array, j
 
 
 def normal_flow(r: jax.Array, p: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """H = p²/2 + r²/2 after a time t: a rotation."""
+    """Return (r, p) after a time t under H = p²/2 + r²/2: a rotation."""
     return r * jnp.cos(t) + p * jnp.sin(t), p * jnp.cos(t) - r * jnp.sin(t)
 
 
 def log_noise(r: jax.Array, mechanism: str) -> jax.Array:
-    """Log density of noise in units of its scale, up to a constant."""
+    """Return the log density of noise in units of its scale, up to a constant."""
     return -0.5 * (r**2).sum() if mechanism == "gaussian" else -jnp.abs(r).sum()
 
 
 def smooth(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
-    """Log prior predictive density of the sums z + scale r; -inf where no table has them."""
+    """Return the log prior predictive density of sums z + scale r; -inf where no table has them."""
     v = from_released(data.z + data.noise * r, shape, data.n)
     valid = jnp.isfinite(v).all()
     if shape.noisy_n:
@@ -93,12 +100,12 @@ def smooth(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
 def trajectory(
     key: jax.Array, r: jax.Array, log_step: jax.Array, data: Any, shape: Shape, mechanism: str
 ) -> tuple[jax.Array, jax.Array]:
-    """One position after a trajectory, and the change of energy that decided on it."""
-    lengths, jitter, momentum, luck = jax.random.split(key, 4)
+    """Return one position after a trajectory, and the change of energy that decided on it."""
+    lengths, jitter, momentum, uniform = jax.random.split(key, 4)
     flow = normal_flow if mechanism == "gaussian" else laplace_flow
-    reach = TRAJECTORY * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
+    reach = TRAJECTORY_LENGTH * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
     step = jnp.exp(log_step)
-    count = jnp.clip(jnp.round(reach / step), 1, LONGEST).astype(jnp.int32)
+    count = jnp.clip(jnp.round(reach / step), 1, MAX_STEPS).astype(jnp.int32)
     step = step * jax.random.uniform(jitter, minval=0.9, maxval=1.1)
     slope = jax.value_and_grad(lambda r: smooth(r, data, shape))
 
@@ -116,31 +123,34 @@ def trajectory(
     before = value + log_noise(r, mechanism) - 0.5 * (p**2).sum()
     change = reached + log_noise(new, mechanism) - 0.5 * (last**2).sum() - before
     change = jnp.where(jnp.isfinite(change), change, -jnp.inf)
-    return jnp.where(jnp.log(jax.random.uniform(luck)) < change, new, r), change
+    return jnp.where(jnp.log(jax.random.uniform(uniform)) < change, new, r), change
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def advance(
-    shape: Shape, mechanism: str, state: State, data: Any, key: jax.Array, adapt: jax.Array
-) -> tuple[State, jax.Array]:
-    """A block of iterations; every THIN-th position (draw, chain, sum)."""
+    shape: Shape, mechanism: str, state: KinkedState, data: Any, key: jax.Array, adapt: jax.Array
+) -> tuple[KinkedState, jax.Array]:
+    """Run a block of iterations; return the state and every THIN-th position (draw, chain, sum)."""
 
-    def body(state: State, key: jax.Array) -> tuple[State, jax.Array]:
+    def body(state: KinkedState, key: jax.Array) -> tuple[KinkedState, jax.Array]:
         keys = jax.random.split(key, len(state.position))
         moved, change = jax.lax.map(
             lambda now: trajectory(now[0], now[1], state.log_step, data, shape, mechanism),
             (keys, state.position),
         )
-        found = searched(state, jnp.exp(jnp.minimum(change, 0)).mean(), TRAJECTORY)
-        state = jax.tree.map(partial(jnp.where, adapt), found, state)
+        accepted = jnp.exp(jnp.minimum(change, 0)).mean()
+        tuned = dual_averaged(state, accepted, TRAJECTORY_LENGTH)
+        state = jax.tree.map(partial(jnp.where, adapt), tuned, state)
         return state._replace(position=moved), moved
 
-    state, positions = jax.lax.scan(body, state, jax.random.split(key, BLOCK))
+    state, positions = jax.lax.scan(body, state, jax.random.split(key, ITERATIONS_PER_CALL))
     return state, positions[THIN - 1 :: THIN]
 
 
 @partial(jax.jit, static_argnums=2)
 def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
+    """Return the noise r (chain, sum) that the starting coordinates (chain, coordinate) imply."""
+
     def one(v: jax.Array) -> jax.Array:
         sums: jax.Array = released(point(v, shape, data.n), noisy_n=shape.noisy_n)
         return jnp.divide(sums - data.z, data.noise)
@@ -151,6 +161,7 @@ def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
 
 @partial(jax.jit, static_argnums=2)
 def _coordinates(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
+    """Return the coordinates (…, coordinate) of the sums that noise r (…, sum) implies."""
     flat = r.reshape(-1, r.shape[-1])
     v = jax.lax.map(lambda r: from_released(data.z + data.noise * r, shape, data.n), flat)
     return jnp.reshape(v, (*r.shape[:-1], -1))
@@ -165,26 +176,33 @@ def sample(
     draws: int,
     tick: Callable[[float], None],
 ) -> jax.Array | None:
-    """Positions (draw, coordinate, chain) from starts (coordinate, chain), or None: not for these.
+    """Draw positions (draw, coordinate, chain), or return None where this sampler does not suit.
 
-    ``data`` is the exact method's ``Group``, looped: one release of one group.
+    Args:
+        key: the source of randomness.
+        starts: starting coordinates (coordinate, chain).
+        data: the exact method's ``DensityData`` of one release of one group, without batch axes.
+        shape: of the statistic, which must have full rank.
+        mechanism: ``"laplace"`` or ``"gaussian"``.
+        draws: how many per chain.
+        tick: called with the share of the work that each block was.
     """
     # Strong types, as the search returns them: otherwise the second block compiles again.
     begin, zero = jnp.asarray(np.log([0.5, 1.0]))
-    state = State(_noise(starts.T, data, shape), begin, begin, zero, begin, zero)
+    state = KinkedState(_noise(starts.T, data, shape), begin, begin, zero, begin, zero)
     kept = []
-    blocks = -(-(PILOT + WARMUP + draws * THIN) // BLOCK)
+    blocks = -(-(PILOT + WARM_UP + draws * THIN) // ITERATIONS_PER_CALL)
     for number in range(blocks):
-        done = number * BLOCK
-        if done == PILOT and state.averaged < np.log(TRAJECTORY / LONGEST):
+        done = number * ITERATIONS_PER_CALL
+        if done == PILOT and state.averaged < np.log(TRAJECTORY_LENGTH / MAX_STEPS):
             return None
-        if done == PILOT + WARMUP:
+        if done == PILOT + WARM_UP:
             state = state._replace(log_step=state.averaged)
-        adapt = jnp.asarray(done < PILOT + WARMUP)
+        adapt = jnp.asarray(done < PILOT + WARM_UP)
         fresh = jax.random.fold_in(key, number)
         state, positions = advance(shape, mechanism, state, data, fresh, adapt)
         if done >= PILOT:
-            tick(1 / (blocks - PILOT // BLOCK))
-        if done >= PILOT + WARMUP:
+            tick(1 / (blocks - PILOT // ITERATIONS_PER_CALL))
+        if done >= PILOT + WARM_UP:
             kept.append(positions)
     return jnp.swapaxes(_coordinates(jnp.concatenate(kept)[:draws], data, shape), 1, 2)

@@ -1,13 +1,13 @@
-"""Where chains start: draws from the prior, moved to within the noise of what was released.
+"""Initial values of chains: draws from the prior, moved to within the noise of the released sums.
 
 An exact draw s0 of the statistic from the prior predictive is valid, and far from other draws. But
-where data speak loudly it is also far from the posterior, and chains that start there spend their
+where data say much it is also far from the posterior, and chains that start there spend their
 warm-up on the way or get stuck. Valid statistics form a convex cone, so the straight line from s0
 to the released sums (made valid by clipping eigenvalues) stays valid: a chain starts on that line,
 as far from the sums as the noise reaches. Where noise drowns the sums, that is s0 itself.
 
-In NumPy: there are few of them, and compiling gamma samplers for them took longer than all the
-sampling.
+They are computed in NumPy: there are few of them, and compiling gamma samplers for them took longer
+than all the sampling.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisewise.models.linear_regression.collapsed import Prior
+from noisewise.models.linear_regression.collapsed import BoxPrior
+from noisewise.numerics.gram_packing import number_of_sums, unpack
+from noisewise.numerics.wishart import draw_bartlett_factors, draw_inverse_wishart_factors
 
 
-class Parameters(NamedTuple):
+class DrawnParameters(NamedTuple):
     """Coefficients, error variance, the covariates' mean, and a factor of their covariance."""
 
     theta: np.ndarray
@@ -28,19 +30,21 @@ class Parameters(NamedTuple):
     x_factor: np.ndarray
 
 
-def prior_parameters(rng: np.random.Generator, prior: Prior, shape: tuple[int, ...]) -> Parameters:
-    """Draws from both priors, one for each element of ``shape``."""
-    p: Any = Prior(*(np.asarray(f) for f in prior))  # type: ignore[arg-type]  # NumPy twin
+def prior_parameters(
+    rng: np.random.Generator, prior: BoxPrior, shape: tuple[int, ...]
+) -> DrawnParameters:
+    """Draw from both priors, one for each element of ``shape``."""
+    p: Any = BoxPrior(*(np.asarray(f) for f in prior))  # type: ignore[arg-type]  # NumPy twin
     variance = p.rate / rng.standard_gamma(float(p.shape), shape)
     theta = p.mean + np.sqrt(variance)[..., None] * _whitened(rng, p.precision, shape)
     degrees = np.broadcast_to(p.x_df, shape)
-    x_factor = inverse_wishart_factors(rng, np.linalg.cholesky(p.x_scale), degrees)
+    x_factor = draw_inverse_wishart_factors(rng, np.linalg.cholesky(p.x_scale), degrees)
     white = rng.standard_normal((*shape, len(p.x_mean)))
     x_mean = p.x_mean + _times(x_factor, white) / np.sqrt(p.x_kappa)
-    return Parameters(theta, variance, x_mean, x_factor)
+    return DrawnParameters(theta, variance, x_mean, x_factor)
 
 
-class Statistics(NamedTuple):
+class DrawnStatistics(NamedTuple):
     """Means (…, q), factors L (…, q, rank) of scatter / n, and numbers of records (…)."""
 
     mean: np.ndarray
@@ -48,7 +52,7 @@ class Statistics(NamedTuple):
     n: np.ndarray
 
     def coordinates(self, *, noisy_n: bool) -> np.ndarray:
-        """The inverse of ``coordinates.point``, the coordinate axis last."""
+        """Return the coordinates, their axis last: the inverse of ``coordinates.point``."""
         q, rank = self.factor.shape[-2:]
         rho = 0.5 * np.log(np.sum(self.factor[..., :rank, :] ** 2, axis=-1))
         below = [self.factor[..., j, :j] / self.factor[..., j, j, None] for j in range(rank)]
@@ -62,17 +66,22 @@ class Statistics(NamedTuple):
 def prior_statistics(
     rng: np.random.Generator,
     n: np.ndarray,
-    prior: Prior,
+    prior: BoxPrior,
     draws: int,
     rank: int,
     *,
     n_noise: float | None,
-) -> Statistics:
-    """Statistics (group, draw) drawn from the prior, for n records each.
+) -> DrawnStatistics:
+    """Draw statistics (group, draw) from the prior predictive, for n records each.
 
-    ``rank``: of the scatter, min(q, n - 1), the same for all groups. Where n is secret, n is what
-    was released and ``n_noise`` its scale: draws then differ in n by as much, or no chain would
-    ever learn how far n may move.
+    Args:
+        rng: the analyst's own randomness.
+        n: records of every group; where n is secret, what was released.
+        prior: in the box.
+        draws: how many for each group.
+        rank: of the scatter, min(q, n - 1), the same for all groups.
+        n_noise: the noise scale of n where it is secret. Draws then differ in n by as much, or no
+            chain would ever learn how far n may move.
     """
     d = prior.x_mean.shape[0]
     q, shape = d + 1, (len(n), draws)
@@ -83,9 +92,9 @@ def prior_statistics(
 
 
 def statistics_of(
-    rng: np.random.Generator, drawn: Parameters, sizes: np.ndarray, rank: int
-) -> Statistics:
-    """Statistics of ``sizes`` records each, of a normal law with these parameters (errata E12)."""
+    rng: np.random.Generator, drawn: DrawnParameters, sizes: np.ndarray, rank: int
+) -> DrawnStatistics:
+    """Draw statistics of ``sizes`` records each from the normal law with these parameters (E12)."""
     theta, variance, x_mean, x_factor = drawn
     shape, d = sizes.shape, x_mean.shape[-1]
     q = d + 1
@@ -98,24 +107,24 @@ def statistics_of(
     law_mean = np.concatenate([x_mean, level[..., None]], axis=-1)
     root_n = np.sqrt(sizes)[..., None]
     mean = law_mean + _times(law, rng.standard_normal((*shape, q))) / root_n
-    factor = law @ _bartlett(rng, sizes - 1, (*shape, q), rank) / root_n[..., None]
-    return Statistics(mean, factor, sizes)
+    factor = law @ draw_bartlett_factors(rng, sizes - 1, q, rank) / root_n[..., None]
+    return DrawnStatistics(mean, factor, sizes)
 
 
-def towards(rng: np.random.Generator, drawn: Statistics, z: np.ndarray, noise: float) -> Statistics:
-    """Each draw (group, chain) moved to within ``noise`` of the group's sums z, jittered."""
+def towards(
+    rng: np.random.Generator, drawn: DrawnStatistics, z: np.ndarray, noise: float
+) -> DrawnStatistics:
+    """Return draws (group, chain) moved to within ``noise`` of the group's sums z, jittered."""
     q = drawn.factor.shape[-2]
     n = drawn.n[..., None, None]
-    wanted = z[:, None, : q * (q + 3) // 2]
+    wanted = z[:, None, : number_of_sums(q)]
     wanted = wanted + rng.laplace(0, noise, (*drawn.n.shape, wanted.shape[-1]))
-    second = np.zeros((*drawn.n.shape, q, q))
-    rows, columns = np.triu_indices(q)
-    second[..., rows, columns] = second[..., columns, rows] = wanted[..., : len(rows)]
+    second, totals = unpack(wanted, q)
     # A mean's square is no more than its second moment, give or take the noise: with few records
     # the noise of a mean, squared, is far more than that.
     diagonal = np.diagonal(second, axis1=-2, axis2=-1)
     limit = np.sqrt(np.maximum(diagonal, noise) / n[..., 0])
-    mean = np.clip(wanted[..., len(rows) :] / n[..., 0], -limit, limit)
+    mean = np.clip(totals / n[..., 0], -limit, limit)
     values, vectors = np.linalg.eigh(second / n - _outer(mean))
     scatter = (vectors * np.maximum(values, 0)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     # Second moments and means are linear along the way; the scatter is not.
@@ -123,19 +132,23 @@ def towards(rng: np.random.Generator, drawn: Statistics, z: np.ndarray, noise: f
     apart = np.maximum(
         np.abs(there - here).max(axis=(-2, -1)), np.abs(mean - drawn.mean).max(axis=-1)
     )
+    # The share of the way that is left at the starting point.
     left = np.minimum(1, noise / (drawn.n * np.maximum(apart, 1e-300)))
-    # Sums drowned in noise say nothing: stay where the prior is, which knows better.
+    # Sums drowned in noise say nothing: start where the prior is.
     signal = drawn.n * np.abs(here).max(axis=(-2, -1))
     left = np.maximum(left, noise**2 / (noise**2 + signal**2))
     mean = mean + left[..., None] * (drawn.mean - mean)
     second = there + left[..., None, None] * (here - there)
-    # Rounding can undo what clipping and mixing made valid: a trifle of the draw's own scatter.
+    # Rounding can undo what clipping and mixing made valid: add a little of the draw's own scatter.
     scatter = second - _outer(mean) + 1e-9 * _square(drawn.factor)
-    return Statistics(mean, _lifted(scatter, drawn, noise), drawn.n)
+    return DrawnStatistics(mean, _lifted(scatter, drawn, noise), drawn.n)
 
 
-def _lifted(scatter: np.ndarray, drawn: Statistics, noise: float) -> np.ndarray:
-    """The factor; residual sums of squares that noise hides are taken from the prior's draw."""
+def _lifted(scatter: np.ndarray, drawn: DrawnStatistics, noise: float) -> np.ndarray:
+    """Return a factor of the scatter, lifted where noise hides residual sums of squares.
+
+    Those are taken from the prior's draw.
+    """
     q, rank = drawn.factor.shape[-2:]
     if rank < q:
         # The nearest scatter of that rank, and its trapezoidal factor.
@@ -169,28 +182,6 @@ def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
 def _whitened(
     rng: np.random.Generator, precision: np.ndarray, shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Draws of N(0, precision⁻¹)."""
+    """Draw from N(0, precision⁻¹)."""
     inverse = np.linalg.inv(np.linalg.cholesky(precision))
     return np.asarray(rng.standard_normal((*shape, len(precision))) @ inverse)
-
-
-def _bartlett(
-    rng: np.random.Generator, degrees: np.ndarray, shape: tuple[int, ...], rank: int
-) -> np.ndarray:
-    """Lower-trapezoidal B with B Bᵀ ~ Wishart(degrees, I); shape ends with the rows."""
-    factor = np.tril(rng.standard_normal((*shape, rank)), -1)
-    diagonal = np.arange(rank)
-    degrees = np.broadcast_to(degrees[..., None] - diagonal, (*shape[:-1], rank))
-    squares = 2 * rng.standard_gamma(degrees / 2)
-    factor[..., diagonal, diagonal] = np.sqrt(squares)
-    return factor
-
-
-def inverse_wishart_factors(
-    rng: np.random.Generator, scale_factor: np.ndarray, degrees: np.ndarray
-) -> np.ndarray:
-    """Lower T with T Tᵀ ~ InverseWishart: scale = P Pᵀ, T Tᵀ = P B⁻ᵀ B⁻¹ Pᵀ."""
-    d = scale_factor.shape[-1]
-    inverse = np.linalg.inv(_bartlett(rng, degrees, (*degrees.shape, d), d))
-    root = scale_factor @ np.swapaxes(inverse, -1, -2)
-    return np.linalg.cholesky(root @ np.swapaxes(root, -1, -2))

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisewise.models.linear_regression import moments
+from noisewise.models.linear_regression import record_moments
 from noisewise.models.linear_regression.gibbs_prior import normal_inverse_wishart_moments
 from noisewise.priors import CovariateMoments, NormalInverseWishart
 from tests.reference import regression_reference as reference
 
-normal_law = jax.jit(moments.normal_law)
-given_law = jax.jit(moments.given_law)
+normal_law = jax.jit(record_moments.normal_moments)
+given_law = jax.jit(record_moments.moments_given_x)
 
 
 def rows_of(deviate: Callable[..., jax.Array], size: int, *given: object) -> np.ndarray:
@@ -57,7 +57,7 @@ def test_joint_normal_formula_equals_the_papers_formulas(d: int) -> None:
     fourth = normal_fourth(mean, covariance)
     expected = reference.paper_moments(fourth, theta, variance)
     law = normal_law(*joint(mean, covariance, theta, variance))
-    x, odd = moments.x_moments(fourth[None])
+    x, odd = record_moments.x_moments(fourth[None])
     given = given_law(jax.tree.map(lambda a: a[0], x), theta, variance)
     assert not odd[0]
     for found in (law, given):
@@ -82,12 +82,12 @@ def test_deviates_have_the_covariance(d: int) -> None:
     m, c = joint(mean, covariance, theta, variance)
     size = (d + 1) * (d + 4) // 2
     factor = np.linalg.cholesky(c)
-    rows = rows_of(moments.normal_deviate, size, m, factor)
+    rows = rows_of(record_moments.normal_deviate, size, m, factor)
     law = normal_law(m, c)
     np.testing.assert_allclose(rows.T @ rows, law.covariance, rtol=1e-9, atol=1e-12)
-    x, _ = moments.x_moments(normal_fourth(mean, covariance)[None])
+    x, _ = record_moments.x_moments(normal_fourth(mean, covariance)[None])
     x = jax.tree.map(lambda a: a[0], x)
-    rows = rows_of(moments.given_deviate, size, x, theta, variance)
+    rows = rows_of(record_moments.deviate_given_x, size, x, theta, variance)
     given = given_law(x, theta, variance)
     np.testing.assert_allclose(rows.T @ rows, given.covariance, rtol=1e-7, atol=1e-9)
 
@@ -99,7 +99,7 @@ def test_moments_by_monte_carlo() -> None:
     x = rng.multivariate_normal(mean, covariance, 200_000)
     y = x @ theta[:-1] + theta[-1] + rng.normal(0, np.sqrt(variance), len(x))
     w = np.column_stack([x, y])
-    i, j = moments.pairs(3)
+    i, j = record_moments.pairs(3)
     full = np.column_stack([w, np.ones(len(w))])
     t = full[:, i] * full[:, j]
     law = normal_law(*joint(mean, covariance, theta, variance))
@@ -155,6 +155,6 @@ def test_noisy_moments_that_nobody_has_are_moved_to_ones_that_exist() -> None:
     fourth = CovariateMoments.from_draws(np.random.default_rng(1).normal(0, 0.3, (99, 1))).fourth
     spoilt = fourth.copy()
     spoilt[0, 0, 0, 0] = 0.0
-    x, odd = moments.x_moments(np.stack([fourth, spoilt]))
+    x, odd = record_moments.x_moments(np.stack([fourth, spoilt]))
     assert odd.tolist() == [False, True]
     assert np.linalg.eigvalsh(np.asarray(x.cross))[:, 0].min() > -1e-12

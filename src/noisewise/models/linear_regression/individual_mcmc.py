@@ -12,7 +12,6 @@ Exact, like ``exact``, but its cost grows with n; it is here to check the others
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
@@ -22,27 +21,31 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference._loops import forget
 from noisewise.inference.posterior import Posterior
-from noisewise.models.linear_regression.assemble import posterior
-from noisewise.models.linear_regression.collapsed import Prior
-from noisewise.models.linear_regression.problem import Problem
-from noisewise.numerics.triangular import cholesky, solve_upper
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression.collapsed import BoxPrior
+from noisewise.models.linear_regression.posterior_draws import posterior_from_box
+from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.gram_packing import pack
+from noisewise.numerics.runtime import clear_numpyro_loops
+from noisewise.numerics.small_matrices import cholesky, solve_upper
+from noisewise.numerics.wishart import bartlett_factor
 
-Report = Callable[[int, int], None]
-
-LARGEST = 5000
+MAX_RECORDS = 5000
+"""Records of a group at the most: the cost grows with them (chosen)."""
 WARM_UP = 500
-ACCEPTANCE = 0.8
+"""Iterations of NUTS before the first kept draw (chosen)."""
+TARGET_ACCEPTANCE = 0.8
+"""Mean acceptance that NUTS aims at (numpyro's default)."""
 
 
 def _numpyro() -> tuple[Any, Any]:
-    """The library and its distributions, loaded by the one method that needs them."""
+    """Return numpyro and its distributions, loaded by the one method that needs them."""
     return import_module("numpyro"), import_module("numpyro.distributions")
 
 
-def model(n: int, mechanism: str, z: jax.Array, noise: jax.Array, prior: Prior) -> None:
-    """The whole generative process, for numpyro."""
+def model(n: int, mechanism: str, z: jax.Array, noise: jax.Array, prior: BoxPrior) -> None:
+    """State the whole generative process, for numpyro."""
     numpyro, dist = _numpyro()
     q = prior.mean.shape[0]
     theta, variance = _response(prior)
@@ -51,12 +54,13 @@ def model(n: int, mechanism: str, z: jax.Array, noise: jax.Array, prior: Prior) 
     x = mean + white[:, :-1] @ factor.T
     y = x @ theta[:-1] + theta[-1] + jnp.sqrt(variance) * white[:, -1]
     w = jnp.concatenate([x, y[:, None]], axis=1)
-    s = jnp.concatenate([(w.T @ w)[np.triu_indices(q)], w.sum(axis=0)])
+    s = pack(w.T @ w, w.sum(axis=0))
     law = dist.Laplace if mechanism == "laplace" else dist.Normal
     numpyro.sample("z", law(s, noise).to_event(1), obs=z)
 
 
-def _response(prior: Prior) -> tuple[jax.Array, jax.Array]:
+def _response(prior: BoxPrior) -> tuple[jax.Array, jax.Array]:
+    """Sample θ and σ² from their prior."""
     numpyro, dist = _numpyro()
     q = prior.mean.shape[0]
     precision = numpyro.sample("precision", dist.Gamma(prior.shape, 1.0))
@@ -68,16 +72,17 @@ def _response(prior: Prior) -> tuple[jax.Array, jax.Array]:
     return theta, variance
 
 
-def _covariates(prior: Prior) -> tuple[jax.Array, jax.Array]:
+def _covariates(prior: BoxPrior) -> tuple[jax.Array, jax.Array]:
+    """Sample μx and a factor of τ² from their prior."""
     numpyro, dist = _numpyro()
     d = prior.x_mean.shape[0]
     shapes = (prior.x_df - jnp.arange(d)) / 2
     squares = numpyro.sample("squares", dist.Gamma(shapes, 1.0).to_event(1))
-    rows, columns = np.tril_indices(d, -1)
-    bartlett = jnp.diag(jnp.sqrt(2 * squares))
+    below = jnp.zeros(0)
     if d > 1:
-        below = numpyro.sample("below", dist.Normal(0, 1).expand([len(rows)]).to_event(1))
-        bartlett = bartlett.at[rows, columns].set(below)
+        count = d * (d - 1) // 2
+        below = numpyro.sample("below", dist.Normal(0, 1).expand([count]).to_event(1))
+    bartlett = bartlett_factor(squares, below)
     solve = jax.vmap(solve_upper, in_axes=(None, 1), out_axes=1)
     factor = cholesky(prior.x_scale) @ solve(bartlett, jnp.eye(d))
     white = numpyro.sample("centre", dist.Normal(0, 1).expand([d]).to_event(1))
@@ -86,10 +91,10 @@ def _covariates(prior: Prior) -> tuple[jax.Array, jax.Array]:
 
 @lru_cache(maxsize=8)
 def _sampler(n: int, q: int, mechanism: str, chains: int, draws: int) -> Any:
-    """Kept, because a sampler compiles once for all groups of one size."""
+    """Return a sampler, kept because it compiles once for all groups of one size."""
     nuts = import_module("numpyro.infer")
     return nuts.MCMC(
-        nuts.NUTS(partial(model, n, mechanism), target_accept_prob=ACCEPTANCE),
+        nuts.NUTS(partial(model, n, mechanism), target_accept_prob=TARGET_ACCEPTANCE),
         num_warmup=WARM_UP,
         num_samples=draws,
         num_chains=chains,
@@ -100,9 +105,9 @@ def _sampler(n: int, q: int, mechanism: str, chains: int, draws: int) -> Any:
 
 
 def run(
-    problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
+    problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
 ) -> Posterior:
-    """One group after the other."""
+    """Sample one group after the other by NUTS."""
     _check(problem)
     key, prior = jax.random.key(seed), problem.box_prior
     groups, q = len(problem.n), len(problem.x) + 1
@@ -114,21 +119,22 @@ def run(
         mcmc.run(fresh, z, noise, prior, extra_fields=("diverging",))
         drawn.append(np.asarray(mcmc.get_samples(group_by_chain=True)["parameters"]))
         divergences.append(int(mcmc.get_extra_fields()["diverging"].sum()))
-        forget()
+        clear_numpyro_loops()
         if progress is not None:
             progress(group + 1, groups)
     details = {"divergences": np.array(divergences), "warm_up": WARM_UP}
-    return posterior(problem, np.stack(drawn), "mcmc-individual", details)
+    return posterior_from_box(problem, np.stack(drawn), "mcmc-individual", details)
 
 
-def _check(problem: Problem) -> None:
+def _check(problem: RegressionProblem) -> None:
+    """Refuse a secret n, and groups that are too large."""
     if problem.noisy_n:
         raise ArgumentError(
             "method: mcmc-individual has one latent record per person and needs to know how many "
             "there are; n is secret in this release: use exact"
         )
-    if problem.n.max() > LARGEST:
+    if problem.n.max() > MAX_RECORDS:
         raise ArgumentError(
-            f"method: mcmc-individual is for up to {LARGEST} records in a group, not "
+            f"method: mcmc-individual is for up to {MAX_RECORDS} records in a group, not "
             f"{int(problem.n.max())}: its cost grows with n; exact has the same posterior"
         )

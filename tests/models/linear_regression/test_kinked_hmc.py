@@ -14,7 +14,7 @@ from scipy import stats
 
 from experiments.regression_paper.simulate import simulate
 from noisewise.artifact import Mechanism
-from noisewise.models.linear_regression import collapsed, exact, flow
+from noisewise.models.linear_regression import collapsed, exact, kinked_hmc
 from noisewise.models.linear_regression.coordinates import (
     Shape,
     from_released,
@@ -22,7 +22,7 @@ from noisewise.models.linear_regression.coordinates import (
     point,
     released,
 )
-from noisewise.models.linear_regression.starts import prior_statistics
+from noisewise.models.linear_regression.initial_values import prior_statistics
 from tests.inference.agreement import TOLERANCE, departures, summary
 from tests.inference.regressions import problem, table
 
@@ -44,8 +44,8 @@ def sums_of(v: jax.Array, shape: Shape, n: jax.Array) -> jax.Array:
 @pytest.mark.parametrize(
     ("follow", "force"),
     [
-        (flow.laplace_flow, np.sign),
-        (flow.normal_flow, lambda r: r),
+        (kinked_hmc.laplace_flow, np.sign),
+        (kinked_hmc.normal_flow, lambda r: r),
     ],
 )
 def test_the_flow_is_that_of_its_energy(
@@ -95,10 +95,10 @@ def test_the_posterior_is_left_alone(mechanism: str, scale: float) -> None:
     noise = jnp.asarray(draw(size=s.shape))
 
     def moved(key: jax.Array, s: jax.Array, noise: jax.Array) -> jax.Array:
-        data = exact.Group(s + scale * noise, n, jnp.asarray(scale), prior)
+        data = exact.DensityData(s + scale * noise, n, jnp.asarray(scale), prior)
 
         def again(r: jax.Array, key: jax.Array) -> tuple[jax.Array, None]:
-            return flow.trajectory(key, r, jnp.log(0.3), data, shape, mechanism)[0], None
+            return kinked_hmc.trajectory(key, r, jnp.log(0.3), data, shape, mechanism)[0], None
 
         r = jax.lax.scan(again, -noise, jax.random.split(key, 20))[0]
         return from_released(data.z + scale * r, shape, n)
@@ -123,17 +123,17 @@ def test_both_samplers_give_one_posterior(
     given = problem([w], 2.0, mechanism=mechanism, noisy_n=secret)
     given = replace(given, keys=None)
     flown: list[bool] = []
-    sample = flow.sample
+    sample = kinked_hmc.sample
 
     def seen(*args: Any) -> jax.Array | None:
         drawn = sample(*args)
         flown.append(drawn is not None)
         return drawn
 
-    monkeypatch.setattr(flow, "sample", seen)
+    monkeypatch.setattr(kinked_hmc, "sample", seen)
     one = exact.run(given, 1, 4, 1000)
     assert flown == [True]
-    monkeypatch.setattr(flow, "sample", lambda *args: None)
+    monkeypatch.setattr(kinked_hmc, "sample", lambda *args: None)
     other = exact.run(given, 2, 4, 1000)
     assert one.converged
     assert other.converged

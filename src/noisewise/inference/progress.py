@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Report = Callable[[int, int], None]
+"""A callback that is called with the steps done and the steps in all."""
 
 
 @contextmanager
-def reporting(progress: Report | bool | None, what: str) -> Iterator[Report | None]:
-    """A callback as given, or one that moves a bar: for True, and on a terminal for None."""
+def reporting(progress: Progress | bool | None, what: str) -> Iterator[Progress | None]:
+    """Give the callback to call while the context lasts, or None where nobody is watching.
+
+    Args:
+        progress: a callback, which is given as it is; True for a bar; False for none; None for a
+            bar that vanishes at the end, if standard error is a terminal.
+        what: the words beside the bar.
+    """
     if callable(progress):
         yield progress
         return

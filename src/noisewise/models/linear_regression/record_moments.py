@@ -2,7 +2,7 @@
 
 G. Bernstein, D. Sheldon, "Differentially Private Bayesian Linear Regression" (NeurIPS 2019), eqs.
 (2)-(3). With w = (x, y) of q columns and w̃ = (w, 1), t holds w̃_i w̃_j for i ≤ j, in the order of
-``coordinates.released``: products row by row, then the columns themselves.
+``numerics.gram_packing``: products row by row, then the columns themselves.
 
 *(x, y) jointly normal*, mean m, covariance C (errata E10; no automatic differentiation):
 
@@ -28,16 +28,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.numerics.gram_packing import product_pairs
 
-class Law(NamedTuple):
-    """μ_t and Σ_t of one record."""
+
+class RecordMoments(NamedTuple):
+    """Mean μ_t and covariance Σ_t of one record's statistic."""
 
     mean: jax.Array
     covariance: jax.Array
 
 
 class XMoments(NamedTuple):
-    """η and ξ (over the non-constant pairs of x̃) with a square root of each."""
+    """Moments η and ξ of x (over the non-constant pairs of x̃), with a square root of each."""
 
     second: jax.Array
     second_root: jax.Array
@@ -46,19 +48,19 @@ class XMoments(NamedTuple):
 
 
 def pairs(q: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices (i, j) into w̃ of each component of t; q stands for the constant."""
-    rows, columns = np.triu_indices(q)
+    """Return the indices (i, j) into w̃ of each component of t; q stands for the constant."""
+    rows, columns = product_pairs(q)
     return np.append(rows, np.arange(q)), np.append(columns, np.full(q, q))
 
 
 def _extended(mean: jax.Array, covariance: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and covariance of w̃: the constant has mean 1 and varies with nothing."""
+    """Return mean and covariance of w̃: the constant has mean 1 and varies with nothing."""
     q = mean.shape[0]
     return jnp.append(mean, 1.0), jnp.zeros((q + 1, q + 1)).at[:q, :q].set(covariance)
 
 
-def normal_law(mean: jax.Array, covariance: jax.Array) -> Law:
-    """μ_t and Σ_t for (x, y) ~ N(mean, covariance), by E10."""
+def normal_moments(mean: jax.Array, covariance: jax.Array) -> RecordMoments:
+    """Return μ_t and Σ_t for (x, y) ~ N(mean, covariance), by E10."""
     i, j = pairs(mean.shape[0])
     m, c = _extended(mean, covariance)
     c_ik, c_jl, c_il = c[i][:, i], c[j][:, j], c[i][:, j]
@@ -71,17 +73,17 @@ def normal_law(mean: jax.Array, covariance: jax.Array) -> Law:
         + mixed
         + mixed.T
     )
-    return Law(c[i, j] + m[i] * m[j], value)
+    return RecordMoments(c[i, j] + m[i] * m[j], value)
 
 
 def normal_deviate(white: jax.Array, mean: jax.Array, factor: jax.Array) -> jax.Array:
-    """A draw of N(0, Σ_t), covariance = factor factorᵀ, from as many standard normals.
+    """Return a draw of N(0, Σ_t), covariance = factor factorᵀ, from as many standard normals.
 
     With w = mean + F u, the terms u_i, u_i u_j (i < j) and u_i² - 1 are uncorrelated with variances
     1, 1 and 2, and t - μ_t = (F U Fᵀ + mean uᵀFᵀ + F u meanᵀ, F u), U their matrix.
     """
     q = mean.shape[0]
-    rows, columns = np.triu_indices(q)
+    rows, columns = product_pairs(q)
     half = (
         jnp.zeros((q, q)).at[rows, columns].set(white[q:] * np.where(rows == columns, 0.5**0.5, 1))
     )
@@ -91,18 +93,18 @@ def normal_deviate(white: jax.Array, mean: jax.Array, factor: jax.Array) -> jax.
 
 
 def _columns_of(theta: jax.Array) -> jax.Array:
-    """B: the rows of x, then y = θᵀx̃, then the constant."""
+    """Return B: the rows of x, then y = θᵀx̃, then the constant."""
     d = theta.shape[0] - 1
     unit = jnp.eye(d + 1)
     return jnp.concatenate([unit[:d], theta[None], unit[d:]])
 
 
-def given_law(x: XMoments, theta: jax.Array, variance: jax.Array) -> Law:
-    """μ_t and Σ_t from moments of x alone, by E9; ``theta`` has the intercept last."""
+def moments_given_x(x: XMoments, theta: jax.Array, variance: jax.Array) -> RecordMoments:
+    """Return μ_t and Σ_t from moments of x alone, by E9; ``theta`` has the intercept last."""
     d = theta.shape[0] - 1
     q = d + 1
     i, j = pairs(q)
-    a, b = np.triu_indices(q)
+    a, b = product_pairs(q)
     a, b = a[:-1], b[:-1]  # the last pair is the constant's square, which does not vary
     full = _columns_of(theta)
     split = full[i][:, a] * full[j][:, b] + full[i][:, b] * full[j][:, a] * (a != b)
@@ -116,16 +118,19 @@ def given_law(x: XMoments, theta: jax.Array, variance: jax.Array) -> Law:
         + variance * (once + crossed + crossed.T)
         + 2 * variance**2 * np.outer(square, square)
     )
-    return Law(second[i, j] + variance * square, covariance)
+    return RecordMoments(second[i, j] + variance * square, covariance)
 
 
-def given_deviate(
+def deviate_given_x(
     white: jax.Array, x: XMoments, theta: jax.Array, variance: jax.Array
 ) -> jax.Array:
-    """A draw of N(0, Σ_t): deviations of Σ x̃x̃ᵀ, of Σ e x̃ and of Σ e² - 1 are uncorrelated."""
+    """Return a draw of N(0, Σ_t) from standard normals, given moments of x alone.
+
+    Deviations of x̃x̃ᵀ, of e x̃ and of e² - 1 are uncorrelated.
+    """
     q = theta.shape[0]
     i, j = pairs(q)
-    a, b = np.triu_indices(q)
+    a, b = product_pairs(q)
     size = len(a) - 1
     full, sigma = _columns_of(theta), jnp.sqrt(variance)
     half = jnp.zeros((q, q)).at[a[:-1], b[:-1]].set(x.cross_root @ white[:size])
@@ -141,23 +146,25 @@ def given_deviate(
 
 
 def x_moments(fourth: np.ndarray) -> tuple[XMoments, np.ndarray]:
-    """From E[x̃⊗4] (group, d+1, d+1, d+1, d+1); and in which groups no x has such moments.
+    """Return η and ξ from E[x̃⊗4] (group, d+1, d+1, d+1, d+1), and whether no x has such moments.
 
-    There η and ξ are moved to the nearest positive semidefinite matrices: noisy moments need that.
+    In groups where no x has them, η and ξ are moved to the nearest positive semidefinite matrices:
+    noisy moments need that.
     """
     q = fourth.shape[-1]
     second = fourth[..., q - 1, q - 1]
-    a, b = (index[:-1] for index in np.triu_indices(q))
+    a, b = (index[:-1] for index in product_pairs(q))
     mean = second[:, a, b]
     rows = fourth[:, a, b]
     cross = rows[:, :, a, b] - mean[:, :, None] * mean[:, None, :]
-    (second, second_root, odd), (cross, cross_root, also) = _rooted(second), _rooted(cross)
+    second, second_root, second_invalid = _rooted(second)
+    cross, cross_root, cross_invalid = _rooted(cross)
     arrays = (jnp.asarray(m) for m in (second, second_root, cross, cross_root))
-    return XMoments(*arrays), odd | also
+    return XMoments(*arrays), second_invalid | cross_invalid
 
 
 def _rooted(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest positive semidefinite matrix, a square root of it, and whether it is another."""
+    """Return the nearest positive semidefinite matrix, a root of it, and whether it is another."""
     values, vectors = np.linalg.eigh(matrix)
     clipped = np.maximum(values, 0.0)
     root = vectors * np.sqrt(clipped)[:, None, :]

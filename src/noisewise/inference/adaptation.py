@@ -1,33 +1,40 @@
-"""What chains learn while they warm up: step sizes, metrics, and when each is looked at.
+"""Adaptation of step sizes and metrics while chains warm up, and its schedule.
 
-Steps by dual averaging, metrics from the curvature that the data give and then from the chains' own
-covariance; per group, from all its chains.
+Step sizes by dual averaging (M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", JMLR 15, 2014);
+metrics from the curvature that the data give, then from the chains' own covariance. Both per group,
+from all its chains.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.numerics.batched import factors, squared, times
+from noisewise.numerics.batched_matrices import factors, squared, times
 
-TRAJECTORY = 2.5
-"""Length of a trajectory, in deviations: longer ones are worth more, but not what they cost."""
-ACCEPTANCE = 0.8
-DENSE = 64
-"""Up to this many coordinates, the chains' own covariance is learnt; above, only scales."""
-PULL = 5.0
-"""A learnt covariance counts as this many draws per coordinate of the guessed metric."""
+TRAJECTORY_LENGTH = 2.5
+"""Length of a trajectory, in standard deviations of the target (chosen: longer ones
+are worth more, but not what they cost)."""
+TARGET_ACCEPTANCE = 0.8
+"""Mean acceptance that the step size aims at (Stan's default)."""
+MAX_DENSE_METRIC = 64
+"""Up to this many coordinates, the chains' own covariance is learnt; above, only scales
+(chosen)."""
+METRIC_PRIOR_DRAWS = 5.0
+"""Weight of the guessed metric against a learnt covariance, in draws per coordinate (chosen; Stan
+uses five draws in all)."""
 
 
-class State(NamedTuple):
-    """Positions (coordinate, chain, group); the rest ends with (group,).
+class ChainState(NamedTuple):
+    """Positions (coordinate, chain, group) and what adaptation keeps; the rest ends with (group,).
 
     The basis makes the target nearly white; ``metric``, where it is kept, is basis basisᵀ.
+    ``log_step`` to ``tuned`` belong to dual averaging; ``collected`` to ``centre`` are sums over
+    the current window, in the basis.
     """
 
     position: jax.Array
@@ -46,8 +53,16 @@ class State(NamedTuple):
     centre: jax.Array
 
 
+StepSearch = TypeVar("StepSearch", bound=Any)
+"""A state of any sampler whose step size is searched."""
+
+
 class Schedule(NamedTuple):
-    """Per iteration: heat, and which adaptation happens."""
+    """What happens in each iteration.
+
+    ``heat`` multiplies the noise; ``adapt`` the step size; ``remeasure`` the basis by the local
+    curvature; ``collect`` moments of the positions; ``close`` the window and take them as metric.
+    """
 
     heat: Any
     adapt: Any
@@ -59,7 +74,15 @@ class Schedule(NamedTuple):
 def warmup_schedule(
     rungs: int = 5, rung: int = 20, windows: tuple[int, ...] = (60, 100, 140)
 ) -> Schedule:
-    """Cool from 4^(rungs-1) times the noise to the noise itself, then settle metric and steps."""
+    """Return the schedule of a warm-up.
+
+    It cools from 4^(rungs-1) times the noise to the noise itself, then settles metric and steps.
+
+    Args:
+        rungs: temperatures, each a quarter of the one before; the last is 1.
+        rung: iterations at each.
+        windows: iterations of each window of metric adaptation; the last adapts steps only.
+    """
     heat = np.concatenate([np.full(rung, 4.0**i) for i in reversed(range(rungs))])
     total = len(heat) + sum(windows)
     heat = np.concatenate([heat, np.ones(total - len(heat))])
@@ -75,22 +98,25 @@ def warmup_schedule(
 
 
 def sampling_schedule(iterations: int) -> Schedule:
-    """Nothing adapts."""
+    """Return the schedule of sampling: nothing adapts."""
     off = np.zeros(iterations, bool)
     return Schedule(np.ones(iterations), off, off, off, off)
 
 
-def start(position: jax.Array, spread: jax.Array, *, plain: bool = False) -> State:
-    """Chains at their starting points (coordinate, chain, group), spreads (coordinate, group).
+def start(position: jax.Array, spread: jax.Array, *, plain: bool = False) -> ChainState:
+    """Return the state of chains that have not moved yet.
 
-    ``plain``: momenta will be those of plain coordinates, and need the metric.
+    Args:
+        position: starting points (coordinate, chain, group).
+        spread: scales of the coordinates (coordinate, group), the first guess of the metric.
+        plain: whether momenta will be those of plain coordinates, which need the metric.
     """
     size, _, groups = position.shape
     zero = jnp.zeros(groups)
     # A strong type, as adaptation returns it: otherwise the second block compiles again.
     step = jnp.full(groups, jnp.log(0.5), jnp.float64)
     eye = jnp.eye(size)[..., None]
-    return State(
+    return ChainState(
         position=position,
         basis=eye * spread,
         inverse=eye / spread,
@@ -102,14 +128,17 @@ def start(position: jax.Array, spread: jax.Array, *, plain: bool = False) -> Sta
         tuned=zero,
         collected=zero,
         first=jnp.zeros((size, groups)),
-        second=jnp.zeros((size, size, groups) if size <= DENSE else (size, groups)),
+        second=jnp.zeros((size, size, groups) if size <= MAX_DENSE_METRIC else (size, groups)),
         slopes=jnp.zeros((2, size, groups)),
         centre=position.mean(axis=1),
     )
 
 
-def remeasured(state: State, information: jax.Array, spread: jax.Array) -> State:
-    """A basis from prior spread and local information, and a fresh search for the step."""
+def remeasured(state: ChainState, information: jax.Array, spread: jax.Array) -> ChainState:
+    """Return the state with a basis from prior spread and local information.
+
+    The search for the step size begins anew.
+    """
     # Work in units of the spread: the matrix is then the identity plus what the data add.
     eye = jnp.eye(len(spread))[..., None]
     scaled = eye + information * spread[:, None] * spread[None]
@@ -119,7 +148,8 @@ def remeasured(state: State, information: jax.Array, spread: jax.Array) -> State
     return _restarted(_with_basis(state, basis, back))
 
 
-def _with_basis(state: State, basis: jax.Array, inverse: jax.Array) -> State:
+def _with_basis(state: ChainState, basis: jax.Array, inverse: jax.Array) -> ChainState:
+    """Return the state with that basis; groups in which it is not finite keep theirs."""
     good = jnp.isfinite(basis).all(axis=(0, 1)) & jnp.isfinite(inverse).all(axis=(0, 1))
     metric = squared(basis) if state.metric.ndim == 3 else state.metric
     return state._replace(
@@ -129,7 +159,8 @@ def _with_basis(state: State, basis: jax.Array, inverse: jax.Array) -> State:
     )
 
 
-def _restarted(state: State) -> State:
+def _restarted(state: ChainState) -> ChainState:
+    """Return the state with dual averaging and the window's sums begun anew."""
     zero = jnp.zeros_like(state.tuned)
     return state._replace(
         error=zero,
@@ -144,27 +175,40 @@ def _restarted(state: State) -> State:
     )
 
 
-def searched(state: Any, accepted: jax.Array, longest: float) -> Any:
-    """Dual averaging (Hoffman and Gelman 2014) of any state that has the fields for it."""
+def dual_averaged(state: StepSearch, accepted: jax.Array, longest: float) -> StepSearch:
+    """Return the state after one step of dual averaging, with Hoffman and Gelman's constants.
+
+    Args:
+        state: any named tuple with the fields ``log_step``, ``averaged``, ``error``, ``anchor`` and
+            ``tuned``.
+        accepted: the mean acceptance of the iteration.
+        longest: the largest step size allowed.
+    """
     tuned = state.tuned + 1
-    error = (1 - 1 / (tuned + 10)) * state.error + (ACCEPTANCE - accepted) / (tuned + 10)
+    error = (1 - 1 / (tuned + 10)) * state.error + (TARGET_ACCEPTANCE - accepted) / (tuned + 10)
     # Steps longer than a trajectory are cut anyway: without a limit the search would run away.
     log_step = jnp.minimum(state.anchor - jnp.sqrt(tuned) / 0.05 * error, jnp.log(longest))
     weight = tuned**-0.75
     averaged = weight * log_step + (1 - weight) * state.averaged
-    return state._replace(tuned=tuned, error=error, log_step=log_step, averaged=averaged)
+    searched: StepSearch = state._replace(
+        tuned=tuned, error=error, log_step=log_step, averaged=averaged
+    )
+    return searched
 
 
-def adapted(state: State, accepted: jax.Array, gradient: jax.Array, plan: Schedule) -> State:
-    """The step searched, and moments of the positions in the basis."""
-    found = searched(state, accepted, TRAJECTORY)
-    state = jax.tree.map(partial(jnp.where, plan.adapt), found, state)
+def adapted(
+    state: ChainState, accepted: jax.Array, gradient: jax.Array, plan: Schedule
+) -> ChainState:
+    """Return the state after an iteration's adaptation, as far as its plan asks for it."""
+    tuned = dual_averaged(state, accepted, TRAJECTORY_LENGTH)
+    state = jax.tree.map(partial(jnp.where, plan.adapt), tuned, state)
     state = jax.lax.cond(plan.collect, lambda s: _collected(s, gradient), lambda s: s, state)
-    closed: State = jax.lax.cond(plan.close, _closed, lambda s: s, state)
+    closed: ChainState = jax.lax.cond(plan.close, _closed, lambda s: s, state)
     return closed
 
 
-def _collected(state: State, gradient: jax.Array) -> State:
+def _collected(state: ChainState, gradient: jax.Array) -> ChainState:
+    """Return the state with moments of positions and gradients added to the window's sums."""
     # In the basis: its inverse is kept, since it changes only when the basis does.
     off = times(state.inverse, state.position - state.centre[:, None])
     if state.second.ndim == 3:
@@ -180,8 +224,8 @@ def _collected(state: State, gradient: jax.Array) -> State:
     )
 
 
-def _closed(state: State) -> State:
-    """End of a window: a new basis from what it collected."""
+def _closed(state: ChainState) -> ChainState:
+    """Return the state at the end of a window: with a new basis from what it collected."""
     size, chains, _ = state.position.shape
     mean, second = state.first / state.collected, state.second / state.collected
     state = state._replace(log_step=state.averaged)
@@ -193,7 +237,7 @@ def _closed(state: State) -> State:
         return _restarted(_with_basis(state, basis, inverse))
     # Shrunk towards the metric that was guessed, as far as the draws are few.
     draws = state.collected * chains
-    weight = draws / (draws + PULL * size)
+    weight = draws / (draws + METRIC_PRIOR_DRAWS * size)
     covariance = weight * (second - mean[:, None] * mean[None])
     factor, inverse = factors(covariance + (1 - weight) * jnp.eye(size)[..., None])
     basis = jnp.einsum("deg,efg->dfg", state.basis, factor)

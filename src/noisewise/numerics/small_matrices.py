@@ -1,4 +1,4 @@
-"""Small linear algebra on matrices of entries, and LAPACK for larger ones.
+"""Cholesky factors, triangular solves and products of small batched matrices.
 
 Batched LAPACK, batched products, and even slices of small stacked arrays are slow, on a CPU and on
 a GPU. So a small matrix may be a NumPy array of *entries* (dtype object), each a JAX array over the
@@ -17,56 +17,62 @@ import jax.numpy as jnp
 import numpy as np
 
 UNROLLED = 6
-"""Up to this many rows the loops are written out; above that LAPACK wins and compiles faster."""
+"""Up to this many rows the loops are written out; above that LAPACK wins and compiles faster
+(chosen)."""
 
-_TINY = 1e-300
+_LEAST_SQUARE = 1e-300
+"""Floor of a squared diagonal entry of a Cholesky factor, so that rounding gives no NaN
+(chosen)."""
 
 Matrix = Any
 """A JAX array, or a NumPy array of entries."""
 
 
 def is_entries(a: Matrix) -> bool:
-    """Whether each element is an array of its own."""
+    """Return whether the matrix is a NumPy array of entries."""
     return isinstance(a, np.ndarray) and a.dtype == object
 
 
 def entries(array: Any, axes: int) -> np.ndarray:
-    """The leading one or two axes as a NumPy array of entries."""
+    """Return the leading one or two axes as a NumPy array of entries."""
     shape = array.shape[:axes]
-    made = np.empty(shape, object)
+    matrix = np.empty(shape, object)
     for index in np.ndindex(*shape):
-        made[index] = array[index]
-    return made
+        matrix[index] = array[index]
+    return matrix
 
 
 def stacked(a: np.ndarray) -> jax.Array:
-    """Back to one JAX array, matrix axes first."""
+    """Return entries as one JAX array, matrix axes first."""
     flat = jnp.broadcast_arrays(*(jnp.asarray(e) for e in a.ravel()))
     return jnp.stack(flat).reshape(*a.shape, *flat[0].shape)
 
 
 def each(function: Callable[[Any], Any], a: Matrix) -> Matrix:
-    """A function of one number applied everywhere."""
+    """Apply a function of one number to every element."""
     return np.frompyfunc(function, 1, 1)(a) if is_entries(a) else function(a)
 
 
 def scaled(factor: Any, a: Matrix) -> Matrix:
-    """A common multiple."""
+    """Return ``factor`` times the matrix."""
     return each(lambda e: factor * e, a)
 
 
 def joined(*parts: Matrix) -> Matrix:
-    """Along the first axis."""
+    """Concatenate along the first axis."""
     return np.concatenate(parts) if is_entries(parts[0]) else jnp.concatenate(parts)
 
 
 def single(value: Any, like: Matrix) -> Matrix:
-    """A vector of one number, of the other's kind."""
+    """Return a vector of one number, of the same kind as ``like``."""
     return listed([value]) if is_entries(like) else value[None]
 
 
 def constant(values: np.ndarray, like: Matrix) -> Matrix:
-    """Numbers as a matrix of the other's kind; zeros stay literal, and cost nothing later."""
+    """Return numbers as a matrix of the same kind as ``like``.
+
+    In entries, zeros stay Python numbers, which ``dot`` leaves out: they cost nothing.
+    """
     return values.astype(object) if is_entries(like) else jnp.asarray(values)
 
 
@@ -75,7 +81,7 @@ def _is_zero(e: Any) -> bool:
 
 
 def dot(a: Matrix, b: Matrix) -> Any:
-    """Scalar product."""
+    """Return the scalar product of two vectors."""
     if not is_entries(a):
         return jnp.sum(a * b)
     pairs = [(x, y) for x, y in zip(a, b, strict=True) if not (_is_zero(x) or _is_zero(y))]
@@ -83,40 +89,40 @@ def dot(a: Matrix, b: Matrix) -> Any:
 
 
 def times(matrix: Matrix, vector: Matrix) -> Matrix:
-    """``matrix @ vector``."""
+    """Return ``matrix @ vector``."""
     if not is_entries(matrix):
         return matrix @ vector
     return listed([dot(row, vector) for row in matrix])
 
 
 def times_transposed(a: Matrix, b: Matrix) -> Matrix:
-    """``a @ b.T``."""
+    """Return ``a @ b.T``."""
     if not is_entries(a):
         return a @ b.T
     return listed([[dot(row, other) for other in b] for row in a])
 
 
 def listed(values: list[Any]) -> np.ndarray:
-    """A list, or a list of lists, as entries; NumPy by itself would look into the arrays."""
+    """Return a list, or a list of lists, as entries; ``np.array`` would look into the arrays."""
     shape = (len(values), len(values[0])) if isinstance(values[0], list) else (len(values),)
-    made = np.empty(shape, object)
+    matrix = np.empty(shape, object)
     for index in np.ndindex(*shape):
-        made[index] = values[index[0]][index[1]] if len(index) == 2 else values[index[0]]
-    return made
+        matrix[index] = values[index[0]][index[1]] if len(index) == 2 else values[index[0]]
+    return matrix
 
 
 def strictly_lower(values: Matrix, rows: int, columns: int) -> Matrix:
-    """A rows × columns matrix whose entries left of the diagonal are given row by row."""
+    """Return a rows × columns matrix from its entries left of the diagonal, row by row."""
     at = np.tril_indices(rows, -1, columns)
     if not is_entries(values):
         return jnp.zeros((rows, columns)).at[at].set(values)
-    made = np.zeros((rows, columns)).astype(object)
-    made[at] = values
-    return made
+    matrix = np.zeros((rows, columns)).astype(object)
+    matrix[at] = values
+    return matrix
 
 
 def cholesky(matrix: Matrix) -> Matrix:
-    """Lower factor of a symmetric positive definite matrix."""
+    """Return the lower factor of a symmetric positive definite matrix."""
     size = len(matrix)
     if not is_entries(matrix):
         if size > UNROLLED:
@@ -128,12 +134,12 @@ def cholesky(matrix: Matrix) -> Matrix:
             rest = matrix[i, j] - dot(factor[i, :j], factor[j, :j])
             factor[i, j] = rest / factor[j, j]
         square = matrix[i, i] - dot(factor[i, :i], factor[i, :i])
-        factor[i, i] = jnp.sqrt(jnp.maximum(square, _TINY))
+        factor[i, i] = jnp.sqrt(jnp.maximum(square, _LEAST_SQUARE))
     return factor
 
 
 def solve_lower(factor: Matrix, right: Matrix) -> Matrix:
-    """x with ``factor @ x = right`` for a lower-triangular factor and a vector."""
+    """Solve ``factor @ x = right`` for a lower-triangular factor and a vector; return x."""
     size = len(factor)
     if not is_entries(factor):
         if size > UNROLLED:
@@ -146,7 +152,7 @@ def solve_lower(factor: Matrix, right: Matrix) -> Matrix:
 
 
 def solve_upper(factor: Matrix, right: Matrix) -> Matrix:
-    """x with ``factor.T @ x = right`` for a lower-triangular factor and a vector."""
+    """Solve ``factor.T @ x = right`` for a lower-triangular factor and a vector; return x."""
     size = len(factor)
     if not is_entries(factor):
         if size > UNROLLED:
@@ -159,8 +165,8 @@ def solve_upper(factor: Matrix, right: Matrix) -> Matrix:
 
 
 def log_determinant(factor: Matrix) -> Any:
-    """log |L Lᵀ|."""
+    """Return log |L Lᵀ| of a lower-triangular factor L."""
     if not is_entries(factor):
         return 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
-    # One logarithm costs as much as all the rest.
+    # One logarithm of the product: a logarithm costs as much as all the rest.
     return 2 * jnp.log(np.prod(np.diagonal(factor)))

@@ -1,17 +1,21 @@
-"""Small matrices per group, groups last: the layout of the samplers' metrics."""
+"""Products and Cholesky factors of one matrix per group, the group axis last.
+
+This is the layout of the samplers' metrics: every entry is one long vector over the groups.
+"""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-SMALL = 9
-"""Up to this many coordinates, products are written out: one fused loop."""
+MAX_UNROLLED = 9
+"""Up to this many coordinates, products are written out, which XLA fuses into one loop
+(chosen)."""
 
 
 def times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
-    """Matrix (d, e, group) times vectors (e, chain, group)."""
-    if len(vector) <= SMALL:
+    """Return matrices (d, e, group) times vectors (e, chain, group)."""
+    if len(vector) <= MAX_UNROLLED:
         return sum((matrix[:, e, None] * vector[e] for e in range(len(vector))), jnp.zeros(()))
     if vector.shape[2] == 1:
         return (matrix[..., 0] @ vector[..., 0])[..., None]
@@ -19,8 +23,8 @@ def times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
 
 
 def transposed_times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
-    """The transposed matrix times vectors."""
-    if len(vector) <= SMALL:
+    """Return transposed matrices (e, d, group) times vectors (e, chain, group)."""
+    if len(vector) <= MAX_UNROLLED:
         return sum((matrix[e, :, None] * vector[e] for e in range(len(vector))), jnp.zeros(()))
     if vector.shape[2] == 1:
         return (matrix[..., 0].T @ vector[..., 0])[..., None]
@@ -28,13 +32,13 @@ def transposed_times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
 
 
 def squared(matrix: jax.Array) -> jax.Array:
-    """Matrices (d, d, group) times their own transposes."""
+    """Return matrices (d, d, group) times their own transposes."""
     leading = jnp.moveaxis(matrix, -1, 0)
     return jnp.moveaxis(leading @ jnp.swapaxes(leading, 1, 2), 0, -1)
 
 
 def factors(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Cholesky factor and its inverse, of (d, d, group) matrices."""
+    """Return the Cholesky factors of matrices (d, d, group), and the inverses of the factors."""
     leading = jnp.moveaxis(matrix, -1, 0)
     # On a CPU one matrix after the other: jaxlib's batched LAPACK waits for other threads of the
     # pool it runs on, and two programs at once that do so wait for each other for ever.

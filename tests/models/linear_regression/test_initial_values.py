@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from noisewise.models.linear_regression.initial_values import prior_statistics, towards
 from noisewise.models.linear_regression.problem import default_covariates
-from noisewise.models.linear_regression.starts import prior_statistics, towards
 from tests.inference.regressions import problem, table
 from tests.reference import regression_reference as reference
 

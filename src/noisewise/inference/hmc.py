@@ -1,9 +1,10 @@
-"""The one driver of chains: batched Hamiltonian Monte Carlo over (chain, group).
+"""Hamiltonian Monte Carlo, batched over (chain, group).
 
 Trajectories follow a smooth surrogate of the density; acceptance uses the true one, so a kinked
 density (Laplace noise) costs no bias. Step sizes and metrics are adapted per group, from all its
-chains; the number of leapfrog steps is shared by the batch in each iteration, because a batch runs
-in lock-step. Every iteration ends with one Metropolis reflection: they connect mirrored modes.
+chains (``adaptation.py``); the number of leapfrog steps is shared by the batch in each iteration,
+because a batch runs in lock-step. Every iteration ends with one Metropolis reflection, which
+connects mirrored modes.
 
 The coordinate axis leads, groups come last: each coordinate is then one long vector, which is what
 both kinds of processor are fast at. One compiled function advances a block of iterations; warm-up
@@ -19,17 +20,24 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisewise.inference._tuning import TRAJECTORY, Schedule, State, adapted, remeasured
-from noisewise.numerics.batched import times, transposed_times
-from noisewise.numerics.triangular import Matrix, entries, listed, stacked
+from noisewise.inference.adaptation import (
+    TRAJECTORY_LENGTH,
+    ChainState,
+    Schedule,
+    adapted,
+    remeasured,
+)
+from noisewise.numerics.batched_matrices import times, transposed_times
+from noisewise.numerics.small_matrices import Matrix, entries, listed, stacked
 
 Data = Any
+"""Whatever the density reads: an argument of the compiled function, so it must be a JAX pytree."""
 Density = Callable[[Matrix, Data, jax.Array], tuple[jax.Array, jax.Array]]
 """(position, data, heat) → smooth and true log density; heat widens the noise during warm-up."""
 
 
 class Target(NamedTuple):
-    """What is sampled.
+    """The distribution to be sampled.
 
     ``residual`` holds what the data see, in units of their noise: its slope gives a guess of the
     curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position of
@@ -42,24 +50,36 @@ class Target(NamedTuple):
     looped: bool
 
 
-LONGEST = 80
-DIVERGENT = 1000.0
+MAX_LEAPFROG_STEPS = 80
+"""Leapfrog steps of one trajectory at the most (chosen)."""
+DIVERGENT_ENERGY = 1000.0
 """An energy error that no accurate trajectory makes (Stan's threshold)."""
-GRAPHS = {
+GPU_OPTIONS = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUSTOM_CALL,CONDITIONAL,WHILE",
     "xla_gpu_graph_min_graph_size": 1,
 }
-"""On a GPU, whole trajectories are launched as one graph: small kernels cost mostly launches."""
+"""XLA's options that launch a whole trajectory as one graph: small kernels on a GPU cost mostly
+launches. A CPU ignores them."""
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=GRAPHS)
+@partial(jax.jit, static_argnums=0, compiler_options=GPU_OPTIONS)
 def advance(
-    target: Target, state: State, data: Data, spread: jax.Array, key: jax.Array, schedule: Schedule
-) -> tuple[State, tuple[jax.Array, jax.Array]]:
-    """Iterations; positions (iteration, coordinate, chain, group) and divergences (group)."""
+    target: Target,
+    state: ChainState,
+    data: Data,
+    spread: jax.Array,
+    key: jax.Array,
+    schedule: Schedule,
+) -> tuple[ChainState, tuple[jax.Array, jax.Array]]:
+    """Run the iterations of a schedule.
+
+    Returns:
+        The state after them; positions (iteration, coordinate, chain, group) and the number of
+        divergent trajectories (group).
+    """
     keys = jax.random.split(key, schedule.heat.shape[0])
 
-    def body(state: State, now: tuple[jax.Array, Schedule]) -> tuple[State, Any]:
+    def body(state: ChainState, now: tuple[jax.Array, Schedule]) -> tuple[ChainState, Any]:
         key, plan = now
         state = jax.lax.cond(
             plan.remeasure,
@@ -70,7 +90,7 @@ def advance(
         state, change, gradient = _step(target, state, data, key, plan.heat)
         accepted = jnp.exp(jnp.minimum(change, 0)).mean(axis=0)
         state = adapted(state, accepted, gradient, plan)
-        return state, (state.position, (change < -DIVERGENT).sum(axis=0))
+        return state, (state.position, (change < -DIVERGENT_ENERGY).sum(axis=0))
 
     state, (positions, diverged) = jax.lax.scan(body, state, (keys, schedule))
     return state, (positions, diverged.sum(axis=0))
@@ -79,6 +99,7 @@ def advance(
 def _density(
     target: Target, x: jax.Array, data: Data, heat: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
+    """Return the smooth and the true log density (chain, group) at every position."""
     if target.looped:
         smooth, true = jax.lax.map(lambda v: target.density(v, data, heat), x[:, :, 0].T)
         return smooth[:, None], true[:, None]
@@ -88,7 +109,7 @@ def _density(
 def _slope(
     target: Target, x: jax.Array, data: Data, heat: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Gradient of the smooth density, and the true density, for one evaluation."""
+    """Return the gradient of the smooth density and the true density, from one evaluation."""
     if target.looped:
 
         def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -109,19 +130,24 @@ def _slope(
 
 
 def _step(
-    target: Target, state: State, data: Data, key: jax.Array, heat: jax.Array
-) -> tuple[State, jax.Array, jax.Array]:
+    target: Target, state: ChainState, data: Data, key: jax.Array, heat: jax.Array
+) -> tuple[ChainState, jax.Array, jax.Array]:
+    """Run one trajectory and one reflection of every chain.
+
+    Returns:
+        The new state, the change of energy (chain, group), and the gradient in the basis.
+    """
     lengths, jitter, momentum, uniform = jax.random.split(key, 4)
     groups = state.log_step.shape[0]
     step = jnp.exp(state.log_step)
-    reach = TRAJECTORY * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
+    reach = TRAJECTORY_LENGTH * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
     typical = jnp.exp(jnp.mean(state.log_step))
-    count = jnp.clip(jnp.round(reach / typical), 1, LONGEST).astype(jnp.int32)
+    count = jnp.clip(jnp.round(reach / typical), 1, MAX_LEAPFROG_STEPS).astype(jnp.int32)
     # A group whose steps are much larger than the batch's would overshoot its trajectory.
     step = jnp.minimum(step, 2 * reach / count)
     step = step * jax.random.uniform(jitter, (groups,), minval=0.9, maxval=1.1)
 
-    move = _plain(state, step) if target.looped else _whitened(state, step)
+    move = (_plain_momenta if target.looped else _white_momenta)(state, step)
 
     def leap(_: int, at: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         x, p, g = at[:3]
@@ -139,17 +165,19 @@ def _step(
     new, p, last, after = jax.lax.fori_loop(0, count, leap, at)
     change = after - move.energy(p) - begin
     change = jnp.where(jnp.isfinite(change), change, -jnp.inf)
-    luck = jax.random.uniform(uniform, (3, *change.shape))
-    taken = jnp.log(luck[0]) < change
+    uniforms = jax.random.uniform(uniform, (3, *change.shape))
+    taken = jnp.log(uniforms[0]) < change
     x = jnp.where(taken, new, x)
     gradient = move.gradient(jnp.where(taken, last, first))
-    x = _reflect(target, x, jnp.where(taken, after, before), data, luck[1:], heat)
+    x = _reflect(target, x, jnp.where(taken, after, before), data, uniforms[1:], heat)
     return state._replace(position=x), change, gradient
 
 
 class _Move(NamedTuple):
-    """A trajectory's arithmetic: its momentum, what a step does, its energy, and, from a kick, the
-    gradient in the basis.
+    """The arithmetic of a trajectory.
+
+    ``momentum`` of white noise, ``drift`` of a position, ``kick`` by a slope, kinetic ``energy``,
+    and, from a kick, the ``gradient`` in the basis.
     """
 
     momentum: Callable[[jax.Array], jax.Array]
@@ -159,8 +187,8 @@ class _Move(NamedTuple):
     gradient: Callable[[jax.Array], jax.Array]
 
 
-def _whitened(state: State, step: jax.Array) -> _Move:
-    """Momenta in the basis, where they are white: a product before each gradient and one after."""
+def _white_momenta(state: ChainState, step: jax.Array) -> _Move:
+    """Return moves with momenta in the basis, where they are white: two products a gradient."""
     along = step * state.basis
     return _Move(
         lambda white: white,
@@ -171,10 +199,10 @@ def _whitened(state: State, step: jax.Array) -> _Move:
     )
 
 
-def _plain(state: State, step: jax.Array) -> _Move:
-    """The same trajectory, momenta in plain coordinates: one product, of a matrix kept for it.
+def _plain_momenta(state: ChainState, step: jax.Array) -> _Move:
+    """Return the same moves with momenta in plain coordinates: one product a gradient.
 
-    Worth it where the matrix does not fit a cache.
+    Its matrix is kept for that: worth it where the matrix does not fit a cache.
     """
     return _Move(
         lambda white: transposed_times(state.inverse, white),
@@ -186,18 +214,26 @@ def _plain(state: State, step: jax.Array) -> _Move:
 
 
 def _reflect(
-    target: Target, x: jax.Array, density: jax.Array, data: Data, luck: jax.Array, heat: jax.Array
+    target: Target,
+    x: jax.Array,
+    density: jax.Array,
+    data: Data,
+    uniforms: jax.Array,
+    heat: jax.Array,
 ) -> jax.Array:
-    """A volume-preserving sign change, picked at random, accepted by the true density."""
-    which = jnp.floor(luck[0] * len(target.reflections))
+    """Return positions after a volume-preserving sign change, accepted by the true density.
+
+    One of the target's reflections is picked at random for every chain.
+    """
+    which = jnp.floor(uniforms[0] * len(target.reflections))
     signs = jnp.asarray(target.reflections)[:, :, None, None]
     mirrored = sum((jnp.where(which == k, x * s, 0.0) for k, s in enumerate(signs)), jnp.zeros(()))
     _, new = _density(target, mirrored, data, heat)
-    return jnp.where(jnp.log(luck[1]) < new - density, mirrored, x)
+    return jnp.where(jnp.log(uniforms[1]) < new - density, mirrored, x)
 
 
-def _information(target: Target, state: State, data: Data, heat: jax.Array) -> jax.Array:
-    """Curvature that the data give, averaged over chains: (coordinate, coordinate, group)."""
+def _information(target: Target, state: ChainState, data: Data, heat: jax.Array) -> jax.Array:
+    """Return the curvature that data give, averaged over chains (coordinate, coordinate, group)."""
     if target.looped:
 
         def one(v: jax.Array) -> jax.Array:

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 import noisewise as nw
-from noisewise.models.linear_regression.narrow import NARROW, SURE, narrow
+from noisewise.models.linear_regression.prior_check import (
+    CERTAINTY,
+    NARROW_VARIANCE,
+    narrow_columns,
+)
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 from tests.inference.regressions import problem, release
 
@@ -37,9 +41,9 @@ def test_the_rule_by_hand(mechanism: str) -> None:
     z, expected = given.z[0], []
     for name, square, first in (("x1", 0, 6), ("x2", 3, 7), ("y", 5, 8)):
         mean = z[first] / 2000
-        high = z[square] / 2000 - mean**2 + SURE * spread / 2000 * np.sqrt(1 + 4 * mean**2)
-        expected += [name] if high < NARROW else []
-    assert narrow(given) == tuple(expected) == ("x1",)
+        high = z[square] / 2000 - mean**2 + CERTAINTY * spread / 2000 * np.sqrt(1 + 4 * mean**2)
+        expected += [name] if high < NARROW_VARIANCE else []
+    assert narrow_columns(given) == tuple(expected) == ("x1",)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "binary", "skewed"])
@@ -49,13 +53,13 @@ def test_usual_columns_are_not_told_of(kind: str, n: int) -> None:
     rng = np.random.default_rng(2)
     tables = [np.column_stack([drawn(rng, n, kind), rng.uniform(-1, 1, n)]) for _ in range(200)]
     for number, table in enumerate(tables):
-        assert narrow(problem([table], NOISE, seed=number)) == ()
+        assert narrow_columns(problem([table], NOISE, seed=number)) == ()
 
 
 def test_noise_that_hides_the_width_is_no_reason() -> None:
     rng = np.random.default_rng(3)
     table = np.column_stack([drawn(rng, 30, "twentieth"), rng.uniform(-1, 1, 30)])
-    assert narrow(problem([table], NOISE)) == ()
+    assert narrow_columns(problem([table], NOISE)) == ()
 
 
 def test_it_is_said_once_and_only_of_default_priors() -> None:

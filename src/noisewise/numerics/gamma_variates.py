@@ -1,4 +1,4 @@
-"""Gamma variates for a whole batch at once.
+"""Gamma variates, drawn for a whole batch at once.
 
 G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000):
 with d = a - 1/3, c = 1/√(9d), v = (1 + c·normal)³, accept d·v when
@@ -11,22 +11,23 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-State = tuple[jax.Array, jax.Array, jax.Array]
+_Attempts = tuple[jax.Array, jax.Array, jax.Array]
 """Values, which of them are accepted, and the next key."""
 
-GATHERED = 2**14
-"""From so many elements on, the few that failed are gathered; fewer are all drawn again."""
+MIN_GATHERED = 2**14
+"""From so many elements on, the few that failed are gathered and drawn again; fewer are all drawn
+again (chosen)."""
 
 
 def gamma(key: jax.Array, shape: jax.Array) -> jax.Array:
-    """Gamma(shape, 1) for every element; every shape must be at least 1."""
+    """Draw Gamma(shape, 1) for every element; every shape must be at least 1."""
     first, rest = jax.random.split(key)
-    if shape.size < GATHERED:
+    if shape.size < MIN_GATHERED:
         return _until_accepted(first, shape)
     flat = shape.ravel()
     value, accepted = _attempt(first, flat)
 
-    def some(state: State) -> State:
+    def some(state: _Attempts) -> _Attempts:
         value, done, key = state
         key, now = jax.random.split(key)
         # Room for more than should have failed; what is padding is dropped again.
@@ -40,18 +41,21 @@ def gamma(key: jax.Array, shape: jax.Array) -> jax.Array:
 
 
 def _attempt(key: jax.Array, shape: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Propose a value for every element, and say which proposals are accepted."""
     normal, uniform = jax.random.split(key)
     d = shape - 1 / 3
     white = jax.random.normal(normal, shape.shape)
     v = (1 + white / jnp.sqrt(9 * d)) ** 3
     log_v = jnp.log(jnp.where(v > 0, v, 1.0))
     ratio = 0.5 * white**2 + d * (1 - v + log_v)
-    luck = jnp.log(jax.random.uniform(uniform, shape.shape))
-    return d * v, (v > 0) & (luck < ratio)
+    log_uniform = jnp.log(jax.random.uniform(uniform, shape.shape))
+    return d * v, (v > 0) & (log_uniform < ratio)
 
 
 def _until_accepted(key: jax.Array, shape: jax.Array) -> jax.Array:
-    def again(state: State) -> State:
+    """Draw all elements again and again until each was accepted once; the first one counts."""
+
+    def again(state: _Attempts) -> _Attempts:
         value, done, key = state
         key, now = jax.random.split(key)
         fresh, accepted = _attempt(now, shape)

@@ -1,0 +1,198 @@
+"""Draws of a regression's posterior: units, diagnostics, latent draws, and the cost of the noise.
+
+*Latent draws.* The exact method also infers the sums s behind the noise and the law of x. Given s,
+(μx, τ²) is normal-inverse-Wishart: exact, independent draws, made when first asked for (they cost
+as much as the sampling), and only where all of them fit memory.
+
+*Without noise.* How wide would the posterior be without privacy noise? By the law of total
+variance, Var(θ | z) = E[Var(θ | s) | z] + Var(E[θ | s] | z), where s are the exact sums and z the
+released ones. The first part is what too few records leave open, the second is due to the noise.
+Var(θ | s) is the conjugate posterior's, in closed form:
+
+    (θ, σ²) | s ~ NIG(mn, Λn, an, bn):  Var θ = bn/(an - 1) Λn⁻¹,  Var σ² = bn²/((an-1)² (an-2)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.models.linear_regression.coordinates import Shape, point, released
+from noisewise.models.linear_regression.posterior import RegressionPosterior
+from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.convergence import diagnose_groups
+from noisewise.numerics.gram_packing import unpack
+from noisewise.numerics.wishart import draw_inverse_wishart_factors
+from noisewise.priors import NormalInverseGamma
+
+MAX_LATENT_NUMBERS = 2**25
+"""Numbers kept of s, μx and τ² in all: a quarter of a gigabyte (chosen)."""
+MAX_STATISTICS_AVERAGED = 400
+"""Draws of s that ``deviations_without_noise`` averages over, spread evenly over the chains
+(chosen)."""
+
+
+def posterior_from_box(
+    problem: RegressionProblem, parameters: np.ndarray, method: str, details: Mapping[str, Any]
+) -> RegressionPosterior:
+    """Return the posterior of draws (group, chain, draw, θ… σ²) in the box, with diagnostics."""
+    user = np.moveaxis(problem.units.to_user(parameters), -1, 0)
+    diagnostics = [diagnose_groups(values) for values in user]
+    rhat, ess = (np.stack(side) for side in zip(*diagnostics, strict=True))
+    return posterior_from_user(problem, user, rhat, ess, method, details)
+
+
+def posterior_from_user(
+    problem: RegressionProblem,
+    user: np.ndarray,
+    rhat: np.ndarray,
+    ess: np.ndarray,
+    method: str,
+    details: Mapping[str, Any],
+    latent: Mapping[str, np.ndarray] | None = None,
+) -> RegressionPosterior:
+    """Return the posterior of draws (parameter, group, chain, draw) in the user's units."""
+    names = (*problem.x, "intercept", "sigma2")
+    single = problem.keys is None
+
+    def named(values: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: v[0] if single else v for name, v in zip(names, values, strict=True)}
+
+    return RegressionPosterior(
+        draws=named(user),
+        rhat=named(rhat),
+        ess=named(ess),
+        method=method,
+        x=problem.x,
+        y=problem.y,
+        keys=problem.keys,
+        prior=f"response {problem.response}; covariates {problem.covariates}",
+        details=details,
+        latent=latent or {},
+        prior_draws=partial(prior_draws, problem.response, names),
+        without_noise=partial(deviations_without_noise, problem, latent) if latent else None,
+    )
+
+
+def prior_draws(
+    prior: NormalInverseGamma, names: tuple[str, ...], number: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Draw every coefficient and the error variance from their prior, by name."""
+    rng = np.random.default_rng(seed)
+    sigma2 = prior.rate / rng.standard_gamma(prior.shape, number)
+    white = rng.standard_normal((len(prior.mean), number))
+    # Λ0 = L Lᵀ: L⁻ᵀ times white noise has covariance Λ0⁻¹.
+    spread = np.linalg.solve(np.linalg.cholesky(prior.precision).T, white) * np.sqrt(sigma2)
+    return dict(zip(names, [*(prior.mean[:, None] + spread), sigma2], strict=True))
+
+
+def latent_fit(shape: Shape, draws: int) -> bool:
+    """Return whether so many draws of s, μx and τ² are worth their memory."""
+    d = shape.q - 1
+    return draws * (2 * shape.dimension + d + d * d) <= MAX_LATENT_NUMBERS
+
+
+class LatentDraws(Mapping[str, np.ndarray]):
+    """Draws of s, μx and τ² by name, made when first asked for."""
+
+    names = ("s", "mu_x", "tau2")
+
+    def __init__(self, make: Callable[[], Mapping[str, np.ndarray]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _draws(self) -> Mapping[str, np.ndarray]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.names:
+            raise KeyError(name)
+        return self._draws[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def draw_latent(
+    rng: np.random.Generator, problem: RegressionProblem, shape: Shape, positions: np.ndarray
+) -> Mapping[str, np.ndarray]:
+    """Draw s, μx and τ² (group, chain, draw, …) at positions (draw, coordinate, chain, group).
+
+    ``s`` in the box, in the order of ``coordinates.released``; ``mu_x`` and ``tau2`` (mean and
+    covariance of the covariates) in the user's units.
+    """
+    v = np.transpose(positions, (3, 2, 0, 1))
+    batch, d = v.shape[:3], shape.q - 1
+    n = np.broadcast_to(problem.n[:, None, None], batch)
+    flat = jnp.asarray(v.reshape(-1, v.shape[-1])), jnp.asarray(n.reshape(-1))
+    at = jax.jit(jax.vmap(lambda v, n: point(v, shape, n)))(*flat)
+    sums = jax.jit(jax.vmap(lambda p: released(p, noisy_n=shape.noisy_n)))(at)
+    prior = problem.box_prior
+    mean, n = np.asarray(at.mean)[:, :d], np.asarray(at.n)
+    factor = np.asarray(at.factor)[:, :d, : min(d, shape.rank)]
+    kappa = np.asarray(prior.x_kappa)
+    off = mean - np.asarray(prior.x_mean)
+    weight = (kappa * n / (kappa + n))[:, None, None]
+    scale = np.asarray(prior.x_scale) + n[:, None, None] * (factor @ np.swapaxes(factor, 1, 2))
+    scale = scale + weight * off[:, :, None] * off[:, None, :]
+    df = np.asarray(prior.x_df) + n
+    root = draw_inverse_wishart_factors(rng, np.linalg.cholesky(scale), df)
+    centre = (kappa * np.asarray(prior.x_mean) + n[:, None] * mean) / (kappa + n)[:, None]
+    white = np.einsum("bij,bj->bi", root, rng.standard_normal(mean.shape))
+    x_mean = centre + white / np.sqrt(kappa + n)[:, None]
+    half, middle = problem.units.half[:d], problem.units.centre[:d]
+    covariance = (root @ np.swapaxes(root, 1, 2)) * half[:, None] * half
+    return {
+        "s": np.asarray(sums).reshape(*batch, -1),
+        "mu_x": (middle + half * x_mean).reshape(*batch, d),
+        "tau2": covariance.reshape(*batch, d, d),
+    }
+
+
+def deviations_without_noise(
+    problem: RegressionProblem, latent: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return √E[Var(parameter | s) | z] by name, in the user's units; one per group if grouped."""
+    s = latent["s"]
+    grouped = problem.keys is not None
+    flat = s.reshape(len(problem.n) if grouped else 1, -1, s.shape[-1])
+    flat = flat[:, :: max(1, flat.shape[1] // MAX_STATISTICS_AVERAGED)]
+    deviations = np.stack(
+        [_expected_deviation(problem, row, n) for row, n in zip(flat, problem.n, strict=True)]
+    )
+    names = (*problem.x, "intercept", "sigma2")
+    return {name: v if grouped else v[0] for name, v in zip(names, deviations.T, strict=True)}
+
+
+def _expected_deviation(problem: RegressionProblem, s: np.ndarray, n: float) -> np.ndarray:
+    """Return the deviations of one group, from draws of s (draw, component)."""
+    prior = problem.box_prior
+    q = len(problem.x) + 1
+    count = s[:, -1] if problem.noisy_n else np.full(len(s), n)
+    # Columns are (x, y, 1); the design is (x, 1).
+    gram = np.zeros((len(s), q + 1, q + 1))
+    gram[:, :q, :q], totals = unpack(s, q)
+    gram[:, :q, q] = gram[:, q, :q] = totals
+    gram[:, q, q] = count
+    design = [*range(q - 1), q]
+    precision, mean = np.asarray(prior.precision), np.asarray(prior.mean)
+    joint = precision + gram[:, design][:, :, design]
+    moment = precision @ mean + gram[:, design, q - 1]
+    at = np.linalg.solve(joint, moment[..., None])[..., 0]
+    rate = gram[:, q - 1, q - 1] + mean @ precision @ mean - np.einsum("ti,ti->t", at, moment)
+    # A difference of large numbers: rounding must not make a variance negative.
+    rate = float(prior.rate) + np.maximum(rate, 0.0) / 2
+    shape = float(prior.shape) + count / 2
+    variance = np.zeros((len(s), q + 1, q + 1))
+    variance[:, :q, :q] = (rate / (shape - 1))[:, None, None] * np.linalg.inv(joint)
+    variance[:, q, q] = rate**2 / ((shape - 1) ** 2 * np.maximum(shape - 2, 0.5))
+    back = problem.units.from_box[0]
+    return np.asarray(np.sqrt(np.diagonal(back @ variance.mean(axis=0) @ back.T)))

@@ -1,0 +1,65 @@
+"""Results for fixed seeds are those of version 0.1, on releases that version 0.1 wrote.
+
+The numbers in ``numbers.json`` are mean, sd and the ends of the 95 % interval of every parameter,
+with seed 3, two chains and 200 draws. On the machine that made them they are equal to the last bit;
+elsewhere a processor may round differently, hence the tolerance.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import noisewise as nw
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "version_0_1"
+NUMBERS = json.loads((FIXTURES / "numbers.json").read_text(encoding="utf-8"))
+TOLERANCE = 1e-6
+"""Relative."""
+CASES = [
+    "linear-groups/naive",
+    "linear-gaussian/exact",
+    "linear-gaussian/gibbs-update",
+    "poisson/exact",
+    "normal/exact",
+    "categorical/exact",
+    "categorical/gibbs",
+    "categorical/naive",
+]
+"""In every run; the others compile for longer."""
+SLOW = [
+    name
+    for name in NUMBERS
+    if name.startswith(("linear", "poisson/", "normal/", "categorical/")) and name not in CASES
+]
+
+
+def check(name: str) -> None:
+    fixture, method = name.split("/")
+    release = nw.Release.load(FIXTURES / f"{fixture}.json")
+    with warnings.catch_warnings():
+        # So few draws, and the method gibbs where n is small, give warnings.
+        warnings.simplefilter("ignore", UserWarning)
+        table = nw.infer(release, method, seed=3, chains=2, draws=200).summary()
+    assert {str(row) for row in table.index} == set(NUMBERS[name])
+    for row, numbers in zip(
+        table.index, table[["mean", "sd", "lower", "upper"]].to_numpy(), strict=True
+    ):
+        np.testing.assert_allclose(
+            numbers, NUMBERS[name][str(row)], rtol=TOLERANCE, err_msg=str(row)
+        )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_those_of_version_0_1(name: str) -> None:
+    check(name)
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("name", SLOW)
+def test_further_results_are_those_of_version_0_1(name: str) -> None:
+    check(name)
