@@ -27,8 +27,8 @@ from scipy import sparse
 
 from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, options
+from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.oracle import Oracle, compiled
 from noisewise.models.graphical_model.structure import Structure
 
 CLIP = 2.0
@@ -85,7 +85,7 @@ def fit(
     squares = np.asarray(own.multiply(own).sum(axis=1)).ravel()
     sampling = min(1.0, max(0.01, 256 / n))
     sigma = CLIP * noise_multiplier(epsilon, 1 / n, sampling, STEPS, accountant)
-    both, psi = compiled(Oracle(model, "exact")), np.zeros(free)
+    both, psi = compiled_oracle(Oracle(model, "exact")), np.zeros(free)
     for _ in range(STEPS):
         mean = tie.T @ np.asarray(both(jnp.asarray(psi[place]))[1])
         chosen = np.nonzero(rng.random(n) < sampling)[0]

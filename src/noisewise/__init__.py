@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from noisewise.inference import (
         Conjugate,
         Family,
+        GraphicalGroups,
         GraphicalModel,
         GraphicalPosterior,
         Posterior,
@@ -78,6 +79,7 @@ _HOMES = {
         (
             "Conjugate",
             "Family",
+            "GraphicalGroups",
             "GraphicalModel",
             "GraphicalPosterior",
             "Posterior",
@@ -111,6 +113,7 @@ __all__ = [
     "Conjugate",
     "DataError",
     "Family",
+    "GraphicalGroups",
     "GraphicalModel",
     "GraphicalPosterior",
     "NoisewiseError",

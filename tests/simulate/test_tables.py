@@ -10,7 +10,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.graphical_model import simulate as graphical
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.simulate import check, plan, templates
 
 LEVELS = {"a": ["u", "v"], "b": ["p", "q", "r"], "c": ["x", "y"]}
@@ -24,7 +24,7 @@ def blank(n: int, epsilon: float, neighbours: str = "replace-one") -> Release:
     )  # fmt: skip
 
 
-def problem(n: int = 20_000) -> Problem:
+def problem(n: int = 20_000) -> TablesProblem:
     return templates.template(blank(n, 1.0), None, None, None, n)  # type: ignore[no-any-return]
 
 

@@ -10,6 +10,7 @@ from noisewise.inference.prediction import Prediction
 from noisewise.models.exponential_family.families import FAMILIES
 from noisewise.models.exponential_family.families import register as register_family
 from noisewise.models.exponential_family.family import Conjugate, Family
+from noisewise.models.graphical_model.groups import GraphicalGroups
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 
@@ -18,6 +19,7 @@ __all__ = [
     "METHODS",
     "Conjugate",
     "Family",
+    "GraphicalGroups",
     "GraphicalModel",
     "GraphicalPosterior",
     "Posterior",

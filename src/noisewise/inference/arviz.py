@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,3 +23,23 @@ def inference_data(
     moved = {name: np.moveaxis(v, 0, -1) for name, v in draws.items()}
     grouped: Any = {of: moved, "dims": {name: ["group"] for name in moved}}
     return arviz.from_dict(**grouped, coords={"group": list(keys)})
+
+
+def labelled_inference_data(
+    variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]],
+    coordinates: Mapping[str, Sequence[str | int]],
+) -> Any:
+    """Return draws with named axes as InferenceData.
+
+    Args:
+        variables: for each, the dimensions after chain and draw, and the array of draws.
+        coordinates: labels along every dimension.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
+        import arviz
+    return arviz.from_dict(
+        posterior={name: drawn for name, (_, drawn) in variables.items()},
+        dims={name: list(dims) for name, (dims, _) in variables.items()},
+        coords={name: list(labels) for name, labels in coordinates.items()},
+    )

@@ -58,9 +58,10 @@ def save(post: Posterior, path: Path) -> Path:
 def load_posterior(path: str | os.PathLike[str]) -> Any:
     """Read what ``.save`` of a result wrote: a Posterior, a graphical model, or draws of one."""
     path = Path(path)
-    graphical = _graphical(path)
-    if graphical is not None:
-        return graphical.load(path)
+    if _is_graphical(path):
+        from noisewise.models.graphical_model.groups import load_graphical
+
+        return load_graphical(path)
     posterior = _group(path, "posterior")
     said = posterior.attrs
     if said.get("noisewise_format") != FORMAT:
@@ -81,16 +82,13 @@ def load_posterior(path: str | os.PathLike[str]) -> Any:
         ) from error
 
 
-def _graphical(path: Path) -> Any:
-    """Who reads this file, if it is of a graphical model: JSON, or an archive of arrays."""
-    from noisewise.models.graphical_model.analyst import GraphicalModel, GraphicalPosterior
-
+def _is_graphical(path: Path) -> bool:
+    """Return whether this file is of a graphical model: JSON, or an archive of arrays."""
     try:
         with path.open("rb") as file:
-            start = file.read(2)
+            return file.read(2) in (b"PK", b'{"')
     except OSError:
-        return None  # What is wrong with it is told by the reader of netCDF.
-    return {b"PK": GraphicalPosterior, b'{"': GraphicalModel}.get(start)
+        return False  # What is wrong with it is told by the reader of netCDF.
 
 
 def _posterior(path: Path, posterior: Any) -> Posterior:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +42,11 @@ def render(result: Any, check: Any = None) -> str:
         from noisewise.report.forecast import page as page_of_plan
 
         return page_of_plan(result)
-    if not hasattr(result, "draws"):
+    if isinstance(result, Mapping) or not hasattr(result, "draws"):
         raise ArgumentError(
             "result: report makes a page of what infer, check or plan returned, or of a release of "
             f"a partition answer, not of {type(result).__name__!r}; of a file, load it first, and "
-            "of a dictionary of groups, give one group's result"
+            "of groups of graphical models, give one group's result"
         )
     from noisewise.report.posterior import page as page_of_posterior
 

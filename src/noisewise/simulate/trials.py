@@ -49,12 +49,12 @@ def run(trials: Trials, method: str, seed: int, progress: Report | None = None) 
 
 def graphical_outcome(trials: Trials, seed: int, progress: Report | None) -> Outcome:
     """By ``bayes``, the one method of graphical models that gives intervals."""
-    from noisewise.models.graphical_model import bayes
+    from noisewise.models.graphical_model import nuts
     from noisewise.models.graphical_model.simulate import shares
 
     drawn, stuck = [], 0
     for number, problem in enumerate(trials.problem):
-        post = bayes.run(problem, seed + number, GRAPHICAL_CHAINS, GRAPHICAL_DRAWS)
+        post = nuts.run(problem, seed + number, GRAPHICAL_CHAINS, GRAPHICAL_DRAWS)
         stuck += not post.converged
         drawn.append(shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names)))
         if progress is not None:

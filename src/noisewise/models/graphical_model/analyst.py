@@ -6,20 +6,30 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.models.graphical_model import bayes, cgm, naive
+from noisewise.models.graphical_model import collective_em, maximum_likelihood, nuts
+from noisewise.models.graphical_model.groups import GraphicalGroups, GraphicalResult, load_graphical
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import problems
 
-__all__ = ["METHODS", "GraphicalModel", "GraphicalPosterior", "run"]
+__all__ = [
+    "METHODS",
+    "GraphicalGroups",
+    "GraphicalModel",
+    "GraphicalPosterior",
+    "load_graphical",
+    "run",
+]
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "cgm": cgm.run,
-    "naive-mle": naive.run,
-    "bayes": bayes.run,
+    "cgm": collective_em.run,
+    "naive-mle": maximum_likelihood.run,
+    "bayes": nuts.run,
 }
 OPTIONS = {"cgm": ("estep", "spread"), "naive-mle": ("lam",), "bayes": ("law",)}
+"""Options of each method."""
 SHARED = ("tied", "inference", "memory")
+"""Options of every method."""
 
 
 def run(
@@ -30,21 +40,24 @@ def run(
     chains: int,
     draws: int,
     report: Callable[[int, int], None] | None,
-) -> Any:
-    """One result, or a dictionary of one per group."""
+) -> GraphicalResult:
+    """Infer by the named method; return one result, or ``GraphicalGroups`` of one per group."""
     known = (*SHARED, *OPTIONS[method])
     for option in options:
         if option not in known:
             raise ArgumentError(f"{option}: is no option of {method}, which has {', '.join(known)}")
     own = {k: v for k, v in options.items() if k in OPTIONS[method]}
-    found = problems(release, **{k: v for k, v in options.items() if k in SHARED})
+    given = problems(release, **{k: v for k, v in options.items() if k in SHARED})
     if method == "bayes":
         own |= {"seed": seed, "chains": chains, "draws": draws}
-    results = []
-    for number, problem in enumerate(found, start=1):
+    results: list[Any] = []
+    for number, problem in enumerate(given, start=1):
         results.append(METHODS[method](problem, **own))
         if report is not None:
-            report(number, len(found))
+            report(number, len(given))
     if release.groups is None:
-        return results[0]
-    return dict(zip(release.groups.keys, results, strict=True))
+        alone: GraphicalModel | GraphicalPosterior = results[0]
+        return alone
+    grouped: GraphicalGroups[GraphicalModel] | GraphicalGroups[GraphicalPosterior]
+    grouped = GraphicalGroups(dict(zip(release.groups.keys, results, strict=True)))
+    return grouped

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.models.graphical_model import exact, sampling
-from noisewise.models.graphical_model.bayes import HYPER
-from noisewise.models.graphical_model.cgm import SPREAD
-from noisewise.models.graphical_model.oracle import compiled
-from noisewise.models.graphical_model.problem import Problem, estimated_sizes
+from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
+from noisewise.models.graphical_model.elimination import eliminate, sample_backwards
+from noisewise.models.graphical_model.marginal_oracle import compiled_oracle
+from noisewise.models.graphical_model.nuts import LOG_TAU_SD
+from noisewise.models.graphical_model.problem import TablesProblem, estimated_sizes
 from noisewise.models.graphical_model.structure import split
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import Trials
@@ -27,7 +27,7 @@ MOST = 12
 PRIOR_DRAWS = 400
 
 
-def shares(problem: Problem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+def shares(problem: TablesProblem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
     """Names and shares (…, level) from marginals of the cliques (…, cell)."""
     tables = dict(zip(problem.model.cliques, split(cells, problem.model), strict=True))
     names: list[str] = []
@@ -43,26 +43,26 @@ def shares(problem: Problem, cells: np.ndarray) -> tuple[tuple[str, ...], np.nda
     return tuple(names[:MOST]), np.stack(found[:MOST], axis=-1)
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials:
+def from_prior(rng: np.random.Generator, problem: TablesProblem, trials: int) -> Trials:
     """Potentials from the prior, records from the model, noise of the release's scale."""
     theta = prior_potentials(rng, problem, trials)
     counts = np.stack([tables_of(rng, problem, row) for row in theta])
     return noisy(rng, problem, counts, theta)
 
 
-def prior_potentials(rng: np.random.Generator, problem: Problem, number: int) -> np.ndarray:
+def prior_potentials(rng: np.random.Generator, problem: TablesProblem, number: int) -> np.ndarray:
     """θ (draw, cell)."""
-    tau = SPREAD * np.exp(HYPER * rng.standard_normal((number, 1)))
-    law = np.log(rng.standard_exponential((number, problem.model.dimension))) / SPREAD
+    tau = DEFAULT_SPREAD * np.exp(LOG_TAU_SD * rng.standard_normal((number, 1)))
+    law = np.log(rng.standard_exponential((number, problem.model.dimension))) / DEFAULT_SPREAD
     return np.asarray(tau * law)
 
 
-def tables_of(rng: np.random.Generator, problem: Problem, theta: np.ndarray) -> np.ndarray:
+def tables_of(rng: np.random.Generator, problem: TablesProblem, theta: np.ndarray) -> np.ndarray:
     """Exact counts of n records of the model, clique after clique."""
     if problem.oracle.kind != "exact":
         raise ArgumentError("release: records of a model this large cannot be drawn exactly")
-    _, buckets = exact.eliminate(problem.model, jnp.asarray(theta))
-    codes = sampling.backwards(buckets, round(problem.n), rng)
+    _, buckets = eliminate(problem.model, jnp.asarray(theta))
+    codes = sample_backwards(buckets, round(problem.n), rng)
     parts = []
     for clique in problem.model.cliques:
         shape = problem.model.shape(clique)
@@ -72,7 +72,7 @@ def tables_of(rng: np.random.Generator, problem: Problem, theta: np.ndarray) -> 
 
 
 def noisy(
-    rng: np.random.Generator, problem: Problem, counts: np.ndarray, theta: np.ndarray
+    rng: np.random.Generator, problem: TablesProblem, counts: np.ndarray, theta: np.ndarray
 ) -> Trials:
     """Trials whose exact tables are given, with this problem's noise on them."""
     y = counts + noise(rng, problem.scale, problem.mechanism, counts.shape, whole=True)
@@ -82,9 +82,9 @@ def noisy(
     return Trials("graphical-model", each, truth, names)
 
 
-def marginals(problem: Problem, theta: np.ndarray) -> np.ndarray:
+def marginals(problem: TablesProblem, theta: np.ndarray) -> np.ndarray:
     """Of the cliques (…, cell), at potentials (draw, cell)."""
-    each = compiled(problem.oracle)
+    each = compiled_oracle(problem.oracle)
     return np.stack([np.asarray(each(jnp.asarray(row))[1]) for row in theta])
 
 
@@ -92,14 +92,14 @@ def marginals(problem: Problem, theta: np.ndarray) -> np.ndarray:
 class TableStage:
     """A plan's records: columns independent of each other, with the guessed shares."""
 
-    problem: Problem
+    problem: TablesProblem
     theta: np.ndarray
     counts: np.ndarray
     names: tuple[str, ...]
     told: Mapping[str, float]
     outside: Mapping[str, float]
 
-    def trials(self, problem: Problem, seed: int) -> Trials:
+    def trials(self, problem: TablesProblem, seed: int) -> Trials:
         """With that problem's noise on the tables."""
         many = np.tile(self.theta, (len(self.counts), 1))
         return noisy(np.random.default_rng([seed, 1]), problem, self.counts, many)
@@ -124,7 +124,7 @@ class TableStage:
         return dict(zip(self.names, (high - low).tolist(), strict=True))
 
 
-def stage(problem: Problem, given: Mapping[str, float], trials: int, seed: int) -> TableStage:
+def stage(problem: TablesProblem, given: Mapping[str, float], trials: int, seed: int) -> TableStage:
     """Guesses are shares such as ``p[a=u]``; levels not named share the rest evenly."""
     known = {f"p[{c}={v}]" for c in problem.model.variables for v in problem.levels[c]}
     for name in given:
@@ -140,7 +140,7 @@ def stage(problem: Problem, given: Mapping[str, float], trials: int, seed: int) 
     return TableStage(problem, theta, counts, names, told, {})
 
 
-def _column_shares(problem: Problem, column: str, given: Mapping[str, float]) -> np.ndarray:
+def _column_shares(problem: TablesProblem, column: str, given: Mapping[str, float]) -> np.ndarray:
     names = [f"p[{column}={level}]" for level in problem.levels[column]]
     said = np.array([given.get(name, np.nan) for name in names])
     left, open_ = 1 - np.nansum(said), int(np.isnan(said).sum())
@@ -151,7 +151,7 @@ def _column_shares(problem: Problem, column: str, given: Mapping[str, float]) ->
     return np.where(np.isnan(said), left / max(open_, 1), said)
 
 
-def _alone(problem: Problem, column: str, share: np.ndarray) -> np.ndarray:
+def _alone(problem: TablesProblem, column: str, share: np.ndarray) -> np.ndarray:
     """Potentials that give one column these shares: the logarithms, in one of its cliques."""
     theta = np.zeros(problem.model.dimension)
     number = next(i for i, c in enumerate(problem.model.cliques) if column in c)
