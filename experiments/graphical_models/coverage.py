@@ -171,15 +171,15 @@ def covered(true: GraphicalModel, posterior: GraphicalPosterior) -> np.ndarray:
     """Cell by cell of the clique marginals."""
     found = []
     for clique, mu in true.clique_marginals().items():
-        low, high = posterior.interval(clique)
+        low, high = posterior.interval_array(clique)
         found.append(((low <= mu) & (mu <= high)).ravel())
     return np.concatenate(found)
 
 
 def single(true: GraphicalModel, posterior: GraphicalPosterior, column: str) -> float:
     """The same for one column's own marginal."""
-    low, high = posterior.interval(column)
-    mu = true.marginal(column)
+    low, high = posterior.interval_array(column)
+    mu = true.marginal_array(column)
     return float(np.mean((low <= mu) & (mu <= high)))
 
 

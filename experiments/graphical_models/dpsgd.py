@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import dp_accounting
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy import sparse
@@ -60,10 +61,12 @@ def noise_multiplier(
     )  # fmt: skip
 
 
-def features(model: Structure, records: dict[str, np.ndarray]) -> sparse.csr_array:
+def features(
+    model: Structure, records: Mapping[str, np.ndarray] | pd.DataFrame
+) -> sparse.csr_array:
     """A row per record with ones in its cells; records are level indices."""
     cells = [
-        np.ravel_multi_index(tuple(records[v] for v in c), model.shape(c)) + w.start
+        np.ravel_multi_index(tuple(np.asarray(records[v]) for v in c), model.shape(c)) + w.start
         for c, w in zip(model.cliques, model.slices, strict=True)
     ]
     n, width = len(cells[0]), len(cells)

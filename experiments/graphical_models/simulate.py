@@ -57,7 +57,7 @@ def counts(true: GraphicalModel, n: int, seed: int) -> np.ndarray:
     flat = []
     for clique in model.cliques:
         shape = model.shape(clique)
-        cell = np.ravel_multi_index(tuple(records[c] for c in clique), shape)
+        cell = np.ravel_multi_index(tuple(np.asarray(records[c]) for c in clique), shape)
         flat.append(np.bincount(cell, minlength=int(np.prod(shape))))
     return np.concatenate(flat).astype(float)
 
