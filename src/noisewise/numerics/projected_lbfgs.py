@@ -88,35 +88,7 @@ def minimise_projected_lbfgs(
         return (at.measure > tolerance) & (at.calls < max_calls) & ~at.stuck
 
     def advance(state: _State) -> _State:
-        at = state.at
-        held = ((at.x <= lower) & (at.gradient > 0)) | ((at.x >= upper) & (at.gradient < 0))
-        slope = jnp.where(held, 0.0, at.gradient)
-        step = _two_loop(
-            slope, jnp.where(held, 0.0, state.changes), jnp.where(held, 0.0, state.pairs),
-            scale, state.steps,
-        )  # fmt: skip
-        step = jnp.where(step @ slope > 0, step, scale * slope)
-        (x, value, gradient, aux), trials = _line_search(function, at, -step, lower, upper)
-        failed = ~(value <= at.value)
-        moved = jnp.where(failed, 0.0, x - at.x)
-        turned = jnp.where(failed, 0.0, gradient - at.gradient)
-        kept = jax.tree.map(
-            lambda new, old: jnp.where(failed, old, new),
-            (x, value, gradient, aux),
-            (at.x, at.value, at.gradient, at.aux),
-        )
-        place = state.steps % HISTORY
-        x, value, gradient, aux = kept
-        stuck = failed | (step == 0).all()
-        reached = Minimum(
-            x, value, gradient, aux, measure(x, gradient, aux), at.calls + trials, stuck
-        )
-        return _State(
-            reached,
-            state.steps + 1,
-            state.changes.at[place].set(moved),
-            state.pairs.at[place].set(turned),
-        )
+        return _iterate(function, measure, state, lower, upper, scale)
 
     value, gradient, aux = function(start)
     first = Minimum(
@@ -124,6 +96,44 @@ def minimise_projected_lbfgs(
     )
     empty = jnp.zeros((HISTORY, size))
     return jax.lax.while_loop(unfinished, advance, _State(first, jnp.array(0), empty, empty)).at
+
+
+def _iterate(
+    function: Function,
+    measure: Measure,
+    state: _State,
+    lower: jax.Array | float,
+    upper: jax.Array | float,
+    scale: jax.Array,
+) -> _State:
+    """Take one step: hold coordinates at bounds, move the others, remember the pair."""
+    at = state.at
+    held = ((at.x <= lower) & (at.gradient > 0)) | ((at.x >= upper) & (at.gradient < 0))
+    slope = jnp.where(held, 0.0, at.gradient)
+    step = _two_loop(
+        slope, jnp.where(held, 0.0, state.changes), jnp.where(held, 0.0, state.pairs),
+        scale, state.steps,
+    )  # fmt: skip
+    step = jnp.where(step @ slope > 0, step, scale * slope)
+    (x, value, gradient, aux), trials = _line_search(function, at, -step, lower, upper)
+    failed = ~(value <= at.value)
+    moved = jnp.where(failed, 0.0, x - at.x)
+    turned = jnp.where(failed, 0.0, gradient - at.gradient)
+    kept = jax.tree.map(
+        lambda new, old: jnp.where(failed, old, new),
+        (x, value, gradient, aux),
+        (at.x, at.value, at.gradient, at.aux),
+    )
+    place = state.steps % HISTORY
+    x, value, gradient, aux = kept
+    stuck = failed | (step == 0).all()
+    reached = Minimum(x, value, gradient, aux, measure(x, gradient, aux), at.calls + trials, stuck)
+    return _State(
+        reached,
+        state.steps + 1,
+        state.changes.at[place].set(moved),
+        state.pairs.at[place].set(turned),
+    )
 
 
 def _line_search(

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
+from noisewise.models.graphical_model.marginals import labelled, unused_name
 from noisewise.models.graphical_model.model import (
     MODEL_FORMAT,
     GraphicalModel,
-    labelled,
     model_from_json,
     model_to_json,
-    unused_name,
 )
 from noisewise.models.graphical_model.posterior import GraphicalPosterior, arviz_names
 from noisewise.models.graphical_model.serialisation import (

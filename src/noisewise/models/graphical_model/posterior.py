@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
-from noisewise.models.graphical_model.model import (
-    GraphicalModel,
+from noisewise.models.graphical_model.marginals import (
     check_probability,
     labelled,
     level_table,
     marginalise,
-    model_from_json,
-    model_to_json,
     unused_name,
 )
+from noisewise.models.graphical_model.model import GraphicalModel, model_from_json, model_to_json
 from noisewise.models.graphical_model.serialisation import ArrayArchive, parse_json, write_arrays
 from noisewise.models.graphical_model.structure import Clique, split
 from noisewise.numerics.convergence import diagnose
