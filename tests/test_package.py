@@ -110,7 +110,7 @@ def test_mbi_is_called_in_one_file() -> None:
         for path in SOURCE.rglob("*.py")
         if any(name.partition(".")[0] == "mbi" for name in imported(path))
     }
-    assert callers == {"infer/graphical/junction.py"}
+    assert callers == {"models/graphical_model/structure.py"}
 
 
 # -- documentation ---------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.graphical_models import baselines, simulate
-from noisewise.models.graphical_model import cgm, naive
+from noisewise.models.graphical_model import collective_em, maximum_likelihood
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.problem import TablesProblem
 
 GRAPHS = ("chain", "third-order", "erdos-renyi")
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -58,7 +58,7 @@ class Cell(NamedTuple):
     n: int
     epsilon: float
     true: GraphicalModel
-    problem: Problem
+    problem: TablesProblem
 
 
 def releases(kind: str, trial: int, seed: int, sizes: Sequence[int] = SIZES) -> Iterator[Cell]:
@@ -88,7 +88,7 @@ def trials(
         if not quick:
             line["hindsight"], line["lambda"] = baselines.hindsight(problem, true)
             line["mbi"] = true.kl(baselines.mirror_descent(problem))
-        for name, fit in (("naive", naive.run), ("cgm", cgm.run)):
+        for name, fit in (("naive", maximum_likelihood.run), ("cgm", collective_em.run)):
             made, line[f"{name}_seconds"] = timed(fit, problem)
             line[name] = true.kl(made)
             line[f"{name}_calls"] = made.details["marginal_calls"]
@@ -99,7 +99,7 @@ def trials(
     return lines
 
 
-def timed(fit: Callable[[Problem], Any], problem: Problem) -> tuple[Any, float]:
+def timed(fit: Callable[[TablesProblem], Any], problem: TablesProblem) -> tuple[Any, float]:
     """The second of two runs: the first one compiles."""
     fit(problem)
     start = time.perf_counter()

@@ -9,31 +9,31 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.graphical_model import naive
-from noisewise.models.graphical_model.likelihood import maximise
-from noisewise.models.graphical_model.model import GraphicalModel, fitted
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model import maximum_likelihood
+from noisewise.models.graphical_model.maximum_likelihood import maximise_likelihood
+from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
+from noisewise.models.graphical_model.problem import TablesProblem
 
 LAMBDAS = (1e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 
 
 def hindsight(
-    problem: Problem, true: GraphicalModel, lambdas: Sequence[float] = LAMBDAS
+    problem: TablesProblem, true: GraphicalModel, lambdas: Sequence[float] = LAMBDAS
 ) -> tuple[float, float]:
     """KL of the naive fit whose λ is best *given the truth*, and that λ: no one could pick it."""
-    tried = [(true.kl(naive.run(problem, lam)), lam) for lam in lambdas]
+    tried = [(true.kl(maximum_likelihood.run(problem, lam)), lam) for lam in lambdas]
     return min(tried)
 
 
 def matched(
-    problem: Problem, shares: np.ndarray, lam: float, method: str = "matched"
+    problem: TablesProblem, shares: np.ndarray, lam: float, method: str = "matched"
 ) -> GraphicalModel:
     """Maximum likelihood for any tables of shares: exact ones, unprojected ones, made-up ones."""
-    found = maximise(
+    found = maximise_likelihood(
         problem.oracle, jnp.asarray(shares), jnp.asarray(problem.place), jnp.zeros(problem.free),
         float(lam),
     )  # fmt: skip
-    return fitted(problem, np.asarray(found.x), method, {}, True)
+    return fitted_model(problem, np.asarray(found.x), method, {}, True)
 
 
 def uniform(true: GraphicalModel) -> GraphicalModel:
@@ -41,7 +41,7 @@ def uniform(true: GraphicalModel) -> GraphicalModel:
     return dataclasses.replace(true, potentials=np.zeros_like(true.potentials), method="uniform")
 
 
-def mirror_descent(problem: Problem, iterations: int = 1000) -> GraphicalModel:
+def mirror_descent(problem: TablesProblem, iterations: int = 1000) -> GraphicalModel:
     """mbi's own estimator: mirror descent on the squared distance to the noisy tables."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -5,7 +5,8 @@
 Three stages, so that each can run where it is fast: estimates, metrics and comparisons on many CPU
 cores (``--share i/k`` takes every k-th release), all chains of one graph in one program on a GPU.
 The releases are those of ``accuracy``. One JSON line per release: coverage over all cells of the
-clique marginals, and of single columns, before and after the correction of ``overlap.py``.
+clique marginals, and of single columns, before and after the correction of
+``fisher_information.py``.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from numpyro.infer.hmc import hmc
 
 from experiments.graphical_models import baselines
 from experiments.graphical_models.accuracy import Cell, options, releases
-from noisewise.models.graphical_model import bayes
+from noisewise.models.graphical_model import nuts
+from noisewise.models.graphical_model.marginal_oracle import Oracle
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.oracle import Oracle
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 
 STAGES = ("prepare", "sample", "judge")
@@ -66,20 +67,20 @@ def chosen(words: argparse.Namespace) -> Iterator[tuple[Path, Cell]]:
 def prepare(words: argparse.Namespace) -> None:
     """Estimate and metric of each release."""
     for stem, cell in chosen(words):
-        ready = bayes.prepare(cell.problem)
+        ready = nuts.prepare(cell.problem)
         leaves = jax.tree.leaves(ready.data)
         start = {"white": ready.white, "theta": ready.start.potentials}
         np.savez(stem.with_name(stem.name + ".ready.npz"), *map(np.asarray, leaves), **start)
 
 
-def reloaded(stem: Path, cell: Cell) -> bayes.Prepared:
+def reloaded(stem: Path, cell: Cell) -> nuts.Prepared:
     """What ``prepare`` left."""
     with np.load(stem.with_name(stem.name + ".ready.npz")) as held:
         leaves = [jnp.asarray(held[f"arr_{i}"]) for i in range(len(held.files) - 2)]
         white, theta = jnp.asarray(held["white"]), held["theta"]
     blocks = list(zip(leaves[5::2], leaves[6::2], strict=True))
     start = GraphicalModel(cell.true.structure, cell.true.levels, theta, "cgm", cell.n)
-    return bayes.Prepared(bayes.Data(*leaves[:5], blocks), start, white)
+    return nuts.Prepared(nuts.SamplerData(*leaves[:5], blocks), start, white)
 
 
 def sample(words: argparse.Namespace) -> None:
@@ -106,25 +107,25 @@ def sample(words: argparse.Namespace) -> None:
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def draw(
-    oracle: Oracle, law: str, draws: int, data: bayes.Data, starts: jax.Array, keys: jax.Array
+    oracle: Oracle, law: str, draws: int, data: nuts.SamplerData, starts: jax.Array, keys: jax.Array
 ) -> Any:
     """The sampler of ``bayes``, over releases and chains: draws, leapfrog steps, divergences."""
 
-    def chain(own: bayes.Data, start: jax.Array, key: jax.Array) -> Any:
+    def chain(own: nuts.SamplerData, start: jax.Array, key: jax.Array) -> Any:
         begin, move = hmc(
-            potential_fn_gen=lambda d: lambda q: -bayes.log_posterior(oracle, "laplace", law, d, q)
+            potential_fn_gen=lambda d: lambda q: -nuts.log_posterior(oracle, "laplace", law, d, q)
         )
         state = begin(
-            start, bayes.WARM_UP, bayes.step_size(oracle), adapt_mass_matrix=False,
-            target_accept_prob=bayes.ACCEPTANCE, max_tree_depth=bayes.DEPTH, model_args=(own,),
-            rng_key=key,
+            start, nuts.WARM_UP, nuts.step_size(oracle), adapt_mass_matrix=False,
+            target_accept_prob=nuts.TARGET_ACCEPTANCE, max_tree_depth=nuts.MAX_TREE_DEPTH,
+            model_args=(own,), rng_key=key,
         )  # fmt: skip
 
         def step(state: Any, _: None) -> Any:
             state = move(state, model_args=(own,))
             return state, (state.z, state.num_steps, state.diverging)
 
-        state = jax.lax.fori_loop(0, bayes.WARM_UP, lambda _, s: step(s, None)[0], state)
+        state = jax.lax.fori_loop(0, nuts.WARM_UP, lambda _, s: step(s, None)[0], state)
         return jax.lax.scan(step, state, None, length=draws)[1]
 
     return jax.vmap(jax.vmap(chain, in_axes=(None, 0, 0)))(data, starts, keys)
@@ -151,7 +152,7 @@ def judged(stem: Path, cell: Cell, words: argparse.Namespace) -> dict[str, Any]:
         "divergences": int(lost.sum()),
     }  # fmt: skip
     for name, corrected in (("", True), ("_as_drawn", False)):
-        made = bayes.finish(cell.problem, ready, q, {}, corrected=corrected)
+        made = nuts.finish(cell.problem, ready, q, {}, corrected=corrected)
         line |= {
             f"bayes{name}": true.kl(made.model),
             f"coverage{name}": float(np.mean(covered(true, made))),
@@ -170,15 +171,15 @@ def covered(true: GraphicalModel, posterior: GraphicalPosterior) -> np.ndarray:
     """Cell by cell of the clique marginals."""
     found = []
     for clique, mu in true.clique_marginals().items():
-        low, high = posterior.interval(clique)
+        low, high = posterior.interval_array(clique)
         found.append(((low <= mu) & (mu <= high)).ravel())
     return np.concatenate(found)
 
 
 def single(true: GraphicalModel, posterior: GraphicalPosterior, column: str) -> float:
     """The same for one column's own marginal."""
-    low, high = posterior.interval(column)
-    mu = true.marginal(column)
+    low, high = posterior.interval_array(column)
+    mu = true.marginal_array(column)
     return float(np.mean((low <= mu) & (mu <= high)))
 
 

@@ -14,21 +14,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import dp_accounting
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy import sparse
 
 from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, options
+from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.oracle import Oracle, compiled
 from noisewise.models.graphical_model.structure import Structure
 
 CLIP = 2.0
@@ -60,10 +61,12 @@ def noise_multiplier(
     )  # fmt: skip
 
 
-def features(model: Structure, records: dict[str, np.ndarray]) -> sparse.csr_array:
+def features(
+    model: Structure, records: Mapping[str, np.ndarray] | pd.DataFrame
+) -> sparse.csr_array:
     """A row per record with ones in its cells; records are level indices."""
     cells = [
-        np.ravel_multi_index(tuple(records[v] for v in c), model.shape(c)) + w.start
+        np.ravel_multi_index(tuple(np.asarray(records[v]) for v in c), model.shape(c)) + w.start
         for c, w in zip(model.cliques, model.slices, strict=True)
     ]
     n, width = len(cells[0]), len(cells)
@@ -85,7 +88,7 @@ def fit(
     squares = np.asarray(own.multiply(own).sum(axis=1)).ravel()
     sampling = min(1.0, max(0.01, 256 / n))
     sigma = CLIP * noise_multiplier(epsilon, 1 / n, sampling, STEPS, accountant)
-    both, psi = compiled(Oracle(model, "exact")), np.zeros(free)
+    both, psi = compiled_oracle(Oracle(model, "exact")), np.zeros(free)
     for _ in range(STEPS):
         mean = tie.T @ np.asarray(both(jnp.asarray(psi[place]))[1])
         chosen = np.nonzero(rng.random(n) < sampling)[0]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.exponential_families.simulate import discrete_laplace
+from noisewise.models.graphical_model.marginal_oracle import choose_oracle
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.oracle import choose
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.models.graphical_model.structure import Structure, structure
 
 NODES = STATES = 10
@@ -57,7 +57,7 @@ def counts(true: GraphicalModel, n: int, seed: int) -> np.ndarray:
     flat = []
     for clique in model.cliques:
         shape = model.shape(clique)
-        cell = np.ravel_multi_index(tuple(records[c] for c in clique), shape)
+        cell = np.ravel_multi_index(tuple(np.asarray(records[c]) for c in clique), shape)
         flat.append(np.bincount(cell, minlength=int(np.prod(shape))))
     return np.concatenate(flat).astype(float)
 
@@ -65,7 +65,7 @@ def counts(true: GraphicalModel, n: int, seed: int) -> np.ndarray:
 def noisy(
     true: GraphicalModel, exact: np.ndarray, n: int, epsilon: float, rng: np.random.Generator,
     moved: int = 2,
-) -> Problem:  # fmt: skip
+) -> TablesProblem:  # fmt: skip
     """The tables with discrete Laplace noise of scale 2|C|/ε.
 
     ``moved`` is by how much a replaced record changes one table: 2, or 1 as the thesis' Proposition
@@ -73,7 +73,7 @@ def noisy(
     """
     scale = moved * len(true.cliques) / epsilon
     noise = discrete_laplace(rng, scale, exact.shape)
-    return Problem(
+    return TablesProblem(
         true.structure, dict(true.levels), exact + noise, float(n), scale, "laplace",
-        choose(true.structure), np.arange(true.structure.dimension), False,
+        choose_oracle(true.structure), np.arange(true.structure.dimension), False,
     )  # fmt: skip

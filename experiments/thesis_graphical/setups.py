@@ -20,7 +20,7 @@ from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import GRAPHS
 from experiments.reproduce.store import TrialStore
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.problem import TablesProblem
 
 SAMPLED = 1_000_000
 """Records drawn at a time: ten million would not fit."""
@@ -35,7 +35,7 @@ class Setup:
     n: int
     stream: tuple[int, ...]
 
-    def released(self, epsilon: float, moved: int = 2, again: int = 0) -> Problem:
+    def released(self, epsilon: float, moved: int = 2, again: int = 0) -> TablesProblem:
         """Noisy tables; ``again`` counts replications on one population."""
         rng = np.random.default_rng([*self.stream, round(1e6 * epsilon), moved, again])
         return simulate.noisy(self.true, self.exact, self.n, epsilon, rng, moved)

@@ -20,9 +20,9 @@ from experiments.exponential_families.simulate import discrete_laplace
 from experiments.graphical_models import dpsgd
 from noisewise import datasets
 from noisewise.datasets.wifi import STEPS, UNSEEN, place_names
+from noisewise.models.graphical_model.marginal_oracle import choose_oracle
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.oracle import choose
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.models.graphical_model.structure import Structure, structure
 
 HELD_OUT = 0.25
@@ -38,14 +38,16 @@ class People:
     learners: sparse.csr_array
     held_out: sparse.csr_array
 
-    def released(self, n: int, epsilon: float, moved: int, rng: np.random.Generator) -> Problem:
+    def released(
+        self, n: int, epsilon: float, moved: int, rng: np.random.Generator
+    ) -> TablesProblem:
         """Noisy tables of the first n learners; NumPy's noise, a simulation."""
         exact = np.asarray(self.learners[:n].sum(axis=0)).ravel()
         scale = moved * len(self.model.cliques) / epsilon
         noise = discrete_laplace(rng, scale, exact.shape) if epsilon < np.inf else 0.0
-        return Problem(
+        return TablesProblem(
             self.model, dict(self.levels), exact + noise, float(n), scale, "laplace",
-            choose(self.model), self.place, False,
+            choose_oracle(self.model), self.place, False,
         )  # fmt: skip
 
     def score(self, model: GraphicalModel) -> float:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from noisewise.inference import Posterior, Prediction, Result, infer, load, load_posterior
     from noisewise.models.exponential_family.families import register_family
     from noisewise.models.exponential_family.family import Conjugate, Family
+    from noisewise.models.graphical_model.groups import GraphicalGroups
     from noisewise.models.graphical_model.model import GraphicalModel
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.simulate.calibration_check import check
@@ -74,6 +75,7 @@ _HOMES = {
     ),
     "Conjugate": "noisewise.models.exponential_family.family",
     "Family": "noisewise.models.exponential_family.family",
+    "GraphicalGroups": "noisewise.models.graphical_model.groups",
     "GraphicalModel": "noisewise.models.graphical_model.model",
     "GraphicalPosterior": "noisewise.models.graphical_model.posterior",
     "register_family": "noisewise.models.exponential_family.families",
@@ -100,6 +102,7 @@ __all__ = [
     "Conjugate",
     "DataError",
     "Family",
+    "GraphicalGroups",
     "GraphicalModel",
     "GraphicalPosterior",
     "NoisewiseError",

@@ -7,20 +7,20 @@ import numpy as np
 from scipy.special import entr
 
 from experiments.graphical_models import simulate, solved
-from noisewise.models.graphical_model import laststep, nlbp
-from noisewise.models.graphical_model.estep import Noise
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model import e_step
+from noisewise.models.graphical_model.e_step import TableNoise
+from noisewise.models.graphical_model.problem import TablesProblem
 
 NODES, STATES = 4, 3
 
 
-def made(epsilon: float) -> Problem:
+def made(epsilon: float) -> TablesProblem:
     rng = np.random.default_rng(3)
     true = simulate.truth(simulate.graph("chain", rng, NODES, STATES), rng)
     return simulate.noisy(true, simulate.counts(true, 1000, 3), 1000, epsilon, rng)
 
 
-def primal(problem: Problem, theta: np.ndarray, mu: np.ndarray) -> float:
+def primal(problem: TablesProblem, theta: np.ndarray, mu: np.ndarray) -> float:
     """θᵀμ + H(μ) - ‖y/N - μ‖₁/b."""
     tables = mu.reshape(NODES - 1, STATES, STATES)
     entropy = entr(tables).sum() - entr(tables[1:].sum(axis=2)).sum()
@@ -33,12 +33,14 @@ def test_distances_to_the_optimum_are_bounds() -> None:
         problem = made(epsilon)
         theta = np.random.default_rng(4).normal(0, 0.3, problem.free)
         found = solved.compared(problem, theta)
-        noise = Noise(jnp.asarray(problem.scale), jnp.asarray(problem.n))
+        noise = TableNoise(jnp.asarray(problem.scale), jnp.asarray(problem.n))
         at, t = jnp.asarray(theta), jnp.asarray(problem.y / problem.n)
-        best = laststep.solve(
+        best = e_step.solve_dual_accurately(
             problem.oracle, "laplace", at, jnp.zeros_like(at), t, noise, 1e-10, 1000
         )
-        mu, _ = nlbp.compiled(problem.oracle, "laplace", at, t, noise, 50, 0.0)
+        mu, _ = e_step.nonlinear_belief_propagation_compiled(
+            problem.oracle, "laplace", at, t, noise, 50, 0.0
+        )
         top = primal(problem, theta, np.asarray(best.mu))
         missing = top - primal(problem, theta, np.asarray(mu))
         assert found["calls"] <= 150

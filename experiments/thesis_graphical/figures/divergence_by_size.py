@@ -16,8 +16,8 @@ from experiments.reproduce.looks import named, panels, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
 from experiments.thesis_graphical.setups import Setup
-from noisewise.models.graphical_model import cgm, naive
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model import collective_em, maximum_likelihood
+from noisewise.models.graphical_model.problem import TablesProblem
 
 WORDS = {
     "chain": "first-order chain",
@@ -52,7 +52,7 @@ def resized(settings: Mapping[str, Any], nodes: int, population: int) -> list[Ma
     problem = setup.released(epsilon)
     return [
         {"n": NOISY, "epsilon": epsilon, "method": name, "kl": setup.true.kl(fit(problem))}
-        for name, fit in (("naive", naive.run), ("cgm", cgm.run))
+        for name, fit in (("naive", maximum_likelihood.run), ("cgm", collective_em.run))
     ]
 
 
@@ -65,7 +65,7 @@ def compared(
     rng = np.random.default_rng([*setup.stream, 7])
     shares = np.concatenate([rng.dirichlet(np.ones(w.stop - w.start)) for w in first.model.slices])
     references = {
-        "non-private": baselines.matched(first, setup.exact / n, naive.LAMBDA),
+        "non-private": baselines.matched(first, setup.exact / n, maximum_likelihood.DEFAULT_LAMBDA),
         "random": baselines.matched(first, shares, settings["lambdas"][-1]),
     }
     rows: list[Mapping[str, Any]] = [
@@ -79,21 +79,23 @@ def compared(
             printed = setup.released(epsilon, 1, again)
             rows += [
                 {"replication": again, "method": f"{name}, |C|", "kl": setup.true.kl(fit(printed))}
-                for name, fit in (("naive", naive.run), ("cgm", cgm.run))
+                for name, fit in (("naive", maximum_likelihood.run), ("cgm", collective_em.run))
             ]
     return rows
 
 
-def private(setup: Setup, problem: Problem, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def private(
+    setup: Setup, problem: TablesProblem, settings: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """The methods that see the noisy tables only (and one that also sees the truth)."""
     found = []
-    for name, fit in (("naive", naive.run), ("cgm", cgm.run)):
+    for name, fit in (("naive", maximum_likelihood.run), ("cgm", collective_em.run)):
         model, seconds = timed(fit, problem)
         found.append({"method": name, "kl": setup.true.kl(model), "seconds": seconds})
     best, _ = baselines.hindsight(problem, setup.true, settings["lambdas"])
     found.append({"method": HINDSIGHT, "kl": min(best, found[0]["kl"])})
     if len(problem.model.cliques) == len(problem.model.variables) - 1:
-        model, seconds = timed(lambda p: cgm.run(p, "nlbp"), problem)
+        model, seconds = timed(lambda p: collective_em.run(p, "nlbp"), problem)
         found.append({"method": "cgm, NLBP", "kl": setup.true.kl(model), "seconds": seconds})
     return found
 

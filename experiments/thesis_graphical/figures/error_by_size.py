@@ -14,7 +14,7 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.models.graphical_model import naive
+from noisewise.models.graphical_model import maximum_likelihood
 from noisewise.models.graphical_model.structure import Structure
 
 COLOURS = ("#a33b3b", "#d1793b", "#1f6f8b", "#5b8c5a")
@@ -43,7 +43,7 @@ def errors(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str,
                     "moved": moved,
                     "moved_by_replacing": replaced,
                     "released": float(np.mean((problem.y / n - mu) ** 2)),
-                    "learnt": setup.mse(naive.run(problem, LAMBDA)),
+                    "learnt": setup.mse(maximum_likelihood.run(problem, LAMBDA)),
                     "predicted": float(np.mean(mu * (1 - mu)) / n + 2 * (problem.scale / n) ** 2),
                     "sampling": float(np.mean(mu * (1 - mu)) / n),
                 }

@@ -15,9 +15,9 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical.wifi import People, people
-from noisewise.models.graphical_model import cgm, naive
-from noisewise.models.graphical_model.model import GraphicalModel, fitted
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model import collective_em, maximum_likelihood
+from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
+from noisewise.models.graphical_model.problem import TablesProblem
 
 HINDSIGHT = "naive, best λ in hindsight"
 RUN_ON = "cgm, EM run on"
@@ -45,19 +45,19 @@ def compared(
     problem = given.released(n, epsilon, 2, rng)
     printed = given.released(n, epsilon, 1, rng)
     exact = given.released(n, np.inf, 2, rng)
-    fits: dict[str, Callable[[Problem], GraphicalModel]] = {
-        "naive": naive.run,
-        "cgm": cgm.run,
-        RUN_ON: lambda p: cgm.run(p, spread=WIDE),
+    fits: dict[str, Callable[[TablesProblem], GraphicalModel]] = {
+        "naive": maximum_likelihood.run,
+        "cgm": collective_em.run,
+        RUN_ON: lambda p: collective_em.run(p, spread=WIDE),
     }
     rows: list[Mapping[str, Any]] = []
     for name, fit in fits.items():
         model, seconds = timed(fit, problem)
         rows.append({"method": name, "score": given.score(model), "seconds": seconds})
         rows.append({"method": f"{name}, |C|", "score": given.score(fit(printed))})
-    tried = [given.score(naive.run(problem, lam)) for lam in settings["lambdas"]]
+    tried = [given.score(maximum_likelihood.run(problem, lam)) for lam in settings["lambdas"]]
     rows.append({"method": HINDSIGHT, "score": max([*tried, rows[0]["score"]])})
-    reference = baselines.matched(exact, exact.y / n, naive.LAMBDA)
+    reference = baselines.matched(exact, exact.y / n, maximum_likelihood.DEFAULT_LAMBDA)
     rows.append({"method": "non-private", "score": given.score(reference)})
     rows.append({"method": "DP-SGD", **stochastic(given, problem, n, epsilon, rng, settings)})
     shares = np.concatenate([rng.dirichlet(np.ones(w.stop - w.start)) for w in exact.model.slices])
@@ -66,14 +66,14 @@ def compared(
 
 
 def stochastic(
-    given: People, problem: Problem, n: int, epsilon: float, rng: np.random.Generator,
+    given: People, problem: TablesProblem, n: int, epsilon: float, rng: np.random.Generator,
     settings: Mapping[str, Any],
 ) -> dict[str, float]:  # fmt: skip
     """DP-SGD on the same people."""
     own, kind = given.learners[:n], settings["accountant"]
     found = dpsgd.tuned(
         lambda rate: dpsgd.fit(given.model, given.place, own, epsilon, rng, rate, kind),
-        lambda psi: given.score(fitted(problem, psi, "dp-sgd", {}, True)),
+        lambda psi: given.score(fitted_model(problem, psi, "dp-sgd", {}, True)),
         settings["rates"],
     )
     return {"score": found.score, "rate": found.rate, "seconds": found.seconds}

@@ -13,7 +13,7 @@ from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.models.graphical_model import cgm, naive
+from noisewise.models.graphical_model import collective_em, maximum_likelihood
 
 GONE = 1e-6
 """A probability that has vanished."""
@@ -35,9 +35,11 @@ def inferred(settings: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
     setup = setups.of(settings, "erdos-renyi", 0, n)
     problem = setup.released(epsilon)
     models = {
-        "non-private": baselines.matched(problem, setup.exact / n, naive.LAMBDA),
-        "cgm": cgm.run(problem),
-        "naive": naive.run(problem),
+        "non-private": baselines.matched(
+            problem, setup.exact / n, maximum_likelihood.DEFAULT_LAMBDA
+        ),
+        "cgm": collective_em.run(problem),
+        "naive": maximum_likelihood.run(problem),
     }
     truth = setup.true.clique_marginals()
     return [

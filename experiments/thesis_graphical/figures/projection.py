@@ -13,7 +13,7 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.models.graphical_model import naive
+from noisewise.models.graphical_model import maximum_likelihood
 
 LOOKS = {"projected": ("#8a5a83", "^-"), "as released": ("#a33b3b", "x--")}
 
@@ -31,7 +31,7 @@ def compared(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[st
     return [
         {"tables": name, "kl": setup.true.kl(model), "mse": setup.mse(model), **_words(settings)}
         for name, model in (
-            ("projected", naive.run(problem, settings["lam"])),
+            ("projected", maximum_likelihood.run(problem, settings["lam"])),
             ("as released", raw),
         )
     ]

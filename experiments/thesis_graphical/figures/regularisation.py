@@ -13,7 +13,7 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical import setups
-from noisewise.models.graphical_model import cgm, naive
+from noisewise.models.graphical_model import collective_em, maximum_likelihood
 
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
@@ -31,11 +31,16 @@ def swept(settings: Mapping[str, Any], trial: int) -> list[Mapping[str, Any]]:
     problem = setup.released(epsilon)
     common = {"n": n, "epsilon": epsilon}
     found = [
-        {"method": "cgm", "lam": float("nan"), "kl": setup.true.kl(cgm.run(problem)), **common}
+        {
+            "method": "cgm",
+            "lam": float("nan"),
+            "kl": setup.true.kl(collective_em.run(problem)),
+            **common,
+        }
     ]
     for lam in settings["lambdas"]:
         fits = {
-            "naive": naive.run(problem, lam),
+            "naive": maximum_likelihood.run(problem, lam),
             "non-private": baselines.matched(problem, setup.exact / n, lam),
         }
         found += [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,4 +27,25 @@ def inference_data(
     moved = {name: np.moveaxis(v, 0, -1) for name, v in draws.items()}
     grouped: Any = {of: moved, "dims": {name: ["group"] for name in moved}}
     data = arviz.from_dict(**grouped, coords={"group": list(keys)})
+    return data
+
+
+def labelled_inference_data(
+    variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]],
+    coordinates: Mapping[str, Sequence[str | int]],
+) -> InferenceData:
+    """Return draws with named axes as InferenceData.
+
+    Args:
+        variables: for each, the dimensions after chain and draw, and the array of draws.
+        coordinates: labels along every dimension.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
+        import arviz
+    data: InferenceData = arviz.from_dict(
+        posterior={name: drawn for name, (_, drawn) in variables.items()},
+        dims={name: list(dims) for name, (dims, _) in variables.items()},
+        coords={name: list(labels) for name, labels in coordinates.items()},
+    )
     return data

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-"""A callback that is called with the steps done and the steps in all."""
+from noisewise.models.base import Progress
 
 
 @contextmanager

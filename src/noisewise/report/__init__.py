@@ -56,7 +56,7 @@ def render(result: Result | Release | Check | Plan, check: Check | None = None) 
         raise ArgumentError(
             "result: report makes a page of what infer, check or plan returned, or of a release of "
             f"a partition answer, not of {type(result).__name__!r}; of a file, load it first, and "
-            "of a dictionary of groups, give one group's result"
+            "of groups of graphical models, give one group's result"
         )
     return models.find(result.model_name).page(result, check)
 

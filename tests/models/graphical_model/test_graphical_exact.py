@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from noisewise.artifact import ArgumentError
-from noisewise.models.graphical_model import exact, loopy
+from noisewise.models.graphical_model import belief_propagation, elimination
 from noisewise.models.graphical_model.contrasts import contrasts
-from noisewise.models.graphical_model.junction import clique_vector
+from noisewise.models.graphical_model.marginal_oracle import Oracle, choose_oracle, compiled_oracle
 from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.oracle import Oracle, choose, compiled
-from noisewise.models.graphical_model.structure import Structure, structure
+from noisewise.models.graphical_model.structure import Structure, clique_vector, structure
 from tests.reference.graphical_reference import clique_marginals, joint, marginal
 
 SIZES = {"a": 2, "b": 3, "c": 2, "d": 4}
@@ -49,7 +48,7 @@ def fitted(name: str, seed: int = 0) -> GraphicalModel:
 def test_exact_inference_equals_enumeration(name: str) -> None:
     found = model(name)
     theta = potentials(found)
-    a, mu = compiled(Oracle(found, "exact"))(jnp.asarray(theta))
+    a, mu = compiled_oracle(Oracle(found, "exact"))(jnp.asarray(theta))
     assert float(a) == pytest.approx(joint(SIZES, GRAPHS[name], theta)[0], abs=1e-12)
     np.testing.assert_allclose(mu, clique_marginals(SIZES, GRAPHS[name], theta), atol=1e-13)
     assert mu.dtype == jnp.float64
@@ -58,7 +57,7 @@ def test_exact_inference_equals_enumeration(name: str) -> None:
 def test_gradient_is_the_marginals_by_finite_differences() -> None:
     found = model("loop")
     theta, step = potentials(found), 1e-5
-    value = jax.jit(lambda t: exact.log_partition(found, t))
+    value = jax.jit(lambda t: elimination.log_partition(found, t))
     slopes = [
         (float(value(theta + step * e)) - float(value(theta - step * e))) / (2 * step)
         for e in np.eye(found.dimension)
@@ -69,7 +68,7 @@ def test_gradient_is_the_marginals_by_finite_differences() -> None:
 def test_extreme_potentials_do_not_overflow() -> None:
     found = model("loop")
     theta = potentials(found, size=2000.0)
-    a, mu = compiled(Oracle(found, "exact"))(jnp.asarray(theta))
+    a, mu = compiled_oracle(Oracle(found, "exact"))(jnp.asarray(theta))
     assert np.isfinite(float(a))
     np.testing.assert_allclose(mu, clique_marginals(SIZES, GRAPHS["loop"], theta), atol=1e-10)
 
@@ -78,7 +77,10 @@ def test_extreme_potentials_do_not_overflow() -> None:
 def test_loopy_is_exact_on_trees(name: str) -> None:
     found = model(name)
     theta = jnp.asarray(potentials(found))
-    both = [jax.jit(jax.value_and_grad(partial(w.log_partition, found))) for w in (loopy, exact)]
+    both = [
+        jax.jit(jax.value_and_grad(partial(w.log_partition, found)))
+        for w in (belief_propagation, elimination)
+    ]
     for ours, truth in zip(*(f(theta) for f in both), strict=True):
         np.testing.assert_allclose(ours, truth, atol=1e-8)
 
@@ -87,7 +89,7 @@ def test_loopy_gradient_is_that_of_its_own_value() -> None:
     """On a loop it is not exact, but the beliefs still are the Bethe value's gradient."""
     found = model("loop")
     theta, step = potentials(found, size=0.7), 1e-4
-    value = jax.jit(lambda t: loopy.log_partition(found, t))
+    value = jax.jit(lambda t: belief_propagation.log_partition(found, t))
     grad = jax.grad(value)(jnp.asarray(theta))
     for i in (0, 7, 15):
         e = step * np.eye(found.dimension)[i]
@@ -141,7 +143,7 @@ def test_contrasts_are_orthonormal_and_find_the_gauge() -> None:
     np.testing.assert_allclose(basis.T @ basis, np.eye(d), atol=1e-13)
     back = held.coordinates(held.potentials(jnp.arange(d, dtype=float)))
     np.testing.assert_allclose(back, np.arange(d), atol=1e-10)
-    curve = jax.jit(jax.hessian(lambda t: exact.log_partition(found, t)))
+    curve = jax.jit(jax.hessian(lambda t: elimination.log_partition(found, t)))
     curvature = np.asarray(curve(jnp.asarray(potentials(found))))
     gauge = np.delete(basis, held.identifiable, axis=1)
     np.testing.assert_allclose(curvature @ gauge, 0, atol=1e-12)
@@ -155,12 +157,12 @@ def test_size_is_predicted_and_refused_before_anything_is_built() -> None:
     huge = structure(dict.fromkeys(names, 10), pairs)
     assert huge.cells == 10**40
     with pytest.raises(ArgumentError, match=r"over 40 columns.*MiB allowed. Raise memory="):
-        choose(huge, "exact")
+        choose_oracle(huge, "exact")
     with pytest.warns(UserWarning, match="loopy belief propagation is used instead"):
-        assert choose(huge).kind == "loopy"
+        assert choose_oracle(huge).kind == "loopy"
     with pytest.warns(UserWarning, match="more than the 9.54e-06 MiB allowed"):
-        assert choose(model("loop"), memory=10).kind == "loopy"
-    assert choose(model("loop")).kind == "exact"
+        assert choose_oracle(model("loop"), memory=10).kind == "loopy"
+    assert choose_oracle(model("loop")).kind == "exact"
 
 
 def test_a_marginal_that_would_not_fit_is_refused() -> None:

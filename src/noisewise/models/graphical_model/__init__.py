@@ -46,11 +46,9 @@ class GraphicalModelDescription(Model):
 
     def readers(self) -> Mapping[bytes, Callable[[Path], Result]]:
         """Return who reads the model's own files: JSON, or an archive of arrays."""
-        from noisewise.models.graphical_model.model import GraphicalModel
-        from noisewise.models.graphical_model.posterior import GraphicalPosterior
+        from noisewise.models.graphical_model.groups import load_graphical
 
-        begins = b'{"format": "noisewise-graphical-model"'
-        return {b"PK": GraphicalPosterior.load, begins: GraphicalModel.load}
+        return {b"PK": load_graphical, b'{"format": "noisewise-graphical': load_graphical}
 
     def page(self, result: Result | Release, check: Check | None = None) -> str:
         """Return the HTML page about a result."""

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NoReturn
 from noisewise.artifact import ArgumentError, Level, Release
 from noisewise.inference.result import Result
 from noisewise.models.base import Analyst, Method, Progress, Question
-from noisewise.models.graphical_model import bayes, cgm, naive
-from noisewise.models.graphical_model.problem import Problem, problems
+from noisewise.models.graphical_model import collective_em, maximum_likelihood, nuts
+from noisewise.models.graphical_model.groups import GraphicalGroups
+from noisewise.models.graphical_model.problem import TablesProblem, problems
 
 SHARED_OPTIONS = ("tied", "inference", "memory")
 """Options of the problem itself, whatever the method."""
@@ -22,7 +23,7 @@ OPTIONS = {"cgm": ("estep", "spread"), "naive-mle": ("lam",), "bayes": ("law",)}
 class GroupedTables:
     """The tables of every group (of one where there are no groups), and the method's options."""
 
-    groups: tuple[Problem, ...]
+    groups: tuple[TablesProblem, ...]
     keys: tuple[Level, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -40,14 +41,15 @@ def _fitted(name: str, fit: Callable[..., Result], sampled: bool) -> Method[Grou
         own = dict(given.options)
         if sampled:
             own |= {"seed": seed, "chains": chains, "draws": draws}
-        results = []
+        results: list[Any] = []
         for number, tables in enumerate(given.groups, start=1):
             results.append(fit(tables, **own))
             if progress is not None:
                 progress(number, len(given.groups))
         if given.keys is None:
-            return results[0]
-        return dict(zip(given.keys, results, strict=True))  # type: ignore[return-value]
+            alone: Result = results[0]
+            return alone
+        return GraphicalGroups(dict(zip(given.keys, results, strict=True)))
 
     return run
 
@@ -56,9 +58,9 @@ class GraphicalAnalyst(Analyst[GroupedTables]):
     """A model over the public levels that accounts for the noise of its tables."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {
-        "cgm": _fitted("cgm", cgm.run, sampled=False),
-        "naive-mle": _fitted("naive-mle", naive.run, sampled=False),
-        "bayes": _fitted("bayes", bayes.run, sampled=True),
+        "cgm": _fitted("cgm", collective_em.run, sampled=False),
+        "naive-mle": _fitted("naive-mle", maximum_likelihood.run, sampled=False),
+        "bayes": _fitted("bayes", nuts.run, sampled=True),
     }
 
     def default_method(self, release: Release) -> str:

@@ -1,4 +1,4 @@
-"""Orthonormal coordinates of θ that separate what data can tell from what they cannot.
+"""Orthonormal contrasts: coordinates of θ that separate what data identify from what they do not.
 
 θ is overcomplete: a function of x_v may move from one clique to another and no probability changes.
 Written as an analysis of variance,
@@ -22,12 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.graphical_model.junction import Clique
-from noisewise.models.graphical_model.structure import Structure
+from noisewise.models.graphical_model.structure import Clique, Structure
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class SharedComponents:
     """All (set S, entry) that k cliques share: ``cells[j]`` is where clique j keeps its component.
 
     ``rotation`` turns coordinates into components; row 0 of the coordinates is identifiable.
@@ -41,40 +40,40 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """The coordinates of one structure."""
+    """The coordinates of one structure; ``constants`` says where the cliques' constants are."""
 
     model: Structure
-    families: tuple[Family, ...]
+    shared: tuple[SharedComponents, ...]
     constants: np.ndarray
 
     @property
     def identifiable(self) -> np.ndarray:
-        """Positions of the coordinates that change the distribution."""
-        return np.concatenate([f.cells[0] for f in self.families])
+        """Return the positions of the coordinates that change the distribution."""
+        return np.concatenate([s.cells[0] for s in self.shared])
 
     def potentials(self, coordinates: jax.Array) -> jax.Array:
-        """Coordinates → θ."""
+        """Return θ at these coordinates."""
         mixed = coordinates
-        for family in self.families:
-            if len(family.cells) > 1:
-                turned = family.rotation @ coordinates[family.cells]
-                mixed = mixed.at[family.cells].set(turned)
+        for shared in self.shared:
+            if len(shared.cells) > 1:
+                turned = shared.rotation @ coordinates[shared.cells]
+                mixed = mixed.at[shared.cells].set(turned)
         return self._within(mixed, inverse=False)
 
     def coordinates(self, theta: jax.Array) -> jax.Array:
-        """θ → coordinates: the transpose."""
+        """Return the coordinates of θ: the transpose of ``potentials``."""
         mixed = self._within(theta, inverse=True)
-        found = mixed
-        for family in self.families:
-            if len(family.cells) > 1:
-                turned = family.rotation.T @ mixed[family.cells]
-                found = found.at[family.cells].set(turned)
-        return found
+        coordinates = mixed
+        for shared in self.shared:
+            if len(shared.cells) > 1:
+                turned = shared.rotation.T @ mixed[shared.cells]
+                coordinates = coordinates.at[shared.cells].set(turned)
+        return coordinates
 
     def _within(self, flat: jax.Array, *, inverse: bool) -> jax.Array:
-        """Every clique's table times one orthonormal matrix per axis; like shapes at once."""
+        """Multiply every clique's table by one orthonormal matrix per axis; like shapes at once."""
         result = jnp.zeros_like(flat)
-        for shape, cells in _by_shape(self.model).items():
+        for shape, cells in _cells_by_shape(self.model).items():
             tables = flat[cells].reshape((-1, *shape))
             for axis, states in enumerate(shape, start=1):
                 matrix = helmert(states)
@@ -86,7 +85,7 @@ class Contrasts:
 
 
 def helmert(size: int) -> np.ndarray:
-    """Orthonormal, first column constant."""
+    """Return the Helmert matrix: orthonormal, first column constant."""
     matrix = np.zeros((size, size))
     matrix[:, 0] = 1 / math.sqrt(size)
     for j in range(1, size):
@@ -96,7 +95,7 @@ def helmert(size: int) -> np.ndarray:
 
 
 def _rotation(weights: tuple[float, ...]) -> np.ndarray:
-    """Orthonormal, first column along the weights."""
+    """Return an orthonormal matrix whose first column is along the weights."""
     basis, _ = np.linalg.qr(np.column_stack([weights, np.eye(len(weights))[:, 1:]]))
     return np.asarray(basis * np.sign(basis[0, 0]))
 
@@ -107,35 +106,36 @@ Component = tuple[float, np.ndarray]
 
 @lru_cache(maxsize=64)
 def contrasts(model: Structure) -> Contrasts:
-    """Find, for every set of variables, the cliques that have a component on it."""
-    found: dict[frozenset[str], list[Component]] = {}
+    """Return the contrasts of a structure, from the sets of variables that its cliques share."""
+    by_set: dict[frozenset[str], list[Component]] = {}
     for clique, where in zip(model.cliques, model.slices, strict=True):
         place = np.arange(where.start, where.stop).reshape(model.shape(clique))
         for size in range(1, len(clique) + 1):
             for axes in itertools.combinations(range(len(clique)), size):
-                found.setdefault(frozenset(clique[a] for a in axes), []).append(
+                by_set.setdefault(frozenset(clique[a] for a in axes), []).append(
                     _component(model, clique, place, axes)
                 )
     grouped: dict[tuple[float, ...], list[tuple[np.ndarray, int]]] = {}
-    for number, components in enumerate(found.values()):
+    for number, components in enumerate(by_set.values()):
         cells = np.stack([c for _, c in components])
         if cells.size:
             grouped.setdefault(tuple(w for w, _ in components), []).append((cells, number))
-    families = tuple(
-        Family(
+    shared = tuple(
+        SharedComponents(
             np.concatenate([cells for cells, _ in members], axis=1),
             np.concatenate([np.full(cells.shape[1], number) for cells, number in members]),
             _rotation(weights),
         )
         for weights, members in grouped.items()
     )
-    return Contrasts(model, families, np.array([w.start for w in model.slices]))
+    return Contrasts(model, shared, np.array([w.start for w in model.slices]))
 
 
 def _component(
     model: Structure, clique: Clique, place: np.ndarray, axes: tuple[int, ...]
 ) -> Component:
-    """Axes in the model's order, so that cliques agree on which entry is which."""
+    """Return the component of one clique on the variables of ``axes``."""
+    # Axes in the model's order, so that cliques agree on which entry is which.
     chosen = sorted(axes, key=lambda a: model.variables.index(clique[a]))
     index = tuple(slice(1, None) if a in axes else 0 for a in range(len(clique)))
     cells = np.transpose(place[index], [axes.index(a) for a in chosen]).ravel()
@@ -144,9 +144,9 @@ def _component(
 
 
 @lru_cache(maxsize=64)
-def _by_shape(model: Structure) -> dict[tuple[int, ...], np.ndarray]:
-    """Cells of all cliques of one shape, a row each."""
-    found: dict[tuple[int, ...], list[np.ndarray]] = {}
+def _cells_by_shape(model: Structure) -> dict[tuple[int, ...], np.ndarray]:
+    """Return the cells of all cliques of each shape, a row per clique."""
+    rows_by_shape: dict[tuple[int, ...], list[np.ndarray]] = {}
     for clique, where in zip(model.cliques, model.slices, strict=True):
-        found.setdefault(model.shape(clique), []).append(np.arange(where.start, where.stop))
-    return {shape: np.stack(rows) for shape, rows in found.items()}
+        rows_by_shape.setdefault(model.shape(clique), []).append(np.arange(where.start, where.stop))
+    return {shape: np.stack(rows) for shape, rows in rows_by_shape.items()}

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
-from noisewise.artifact.whole import whole
+from noisewise.artifact import ArgumentError, Level
 from noisewise.inference.result import Result
-from noisewise.models.graphical_model.junction import Clique
-from noisewise.models.graphical_model.model import GraphicalModel
-from noisewise.models.graphical_model.structure import split
+from noisewise.models.graphical_model.marginals import (
+    check_probability,
+    labelled,
+    level_table,
+    marginalise,
+    unused_name,
+)
+from noisewise.models.graphical_model.model import GraphicalModel, model_from_json, model_to_json
+from noisewise.models.graphical_model.serialisation import ArrayArchive, parse_json, write_arrays
+from noisewise.models.graphical_model.structure import Clique, split
 from noisewise.numerics.convergence import diagnose
 
-RHAT = 1.05
-ESS = 100
-"""Of the worst of thousands of cells; the few parameters of other models must meet 1.01 and 400."""
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+MAX_RHAT = 1.05
+"""R-hat that the worst of hundreds or thousands of cells must stay below (chosen; the few
+parameters of other models must meet 1.01)."""
+MIN_ESS = 100
+"""Effective draws that the worst cell must reach (chosen; the parameters of other models: 400)."""
+MIN_MOVEMENT = 1e-13
+"""Standard deviation below which a cell counts as constant, with nothing to converge."""
 
 
 @dataclass(frozen=True, eq=False)
 class GraphicalPosterior(Result):
-    """``model`` has the posterior mean's marginals: it minimises the expected KL divergence.
+    """Posterior draws of a graphical model, and the one ``model`` that stands for them.
 
+    ``model`` has the posterior mean's marginals: it minimises the expected KL divergence.
     ``marginal_draws`` and ``potential_draws`` are arrays (chain, draw, cell), clique after clique;
     ``tau`` (chain, draw) is the potentials' scale.
     """
@@ -39,134 +55,222 @@ class GraphicalPosterior(Result):
     details: Mapping[str, Any] = field(default_factory=dict)
     method: str = "bayes"
 
-    model_name = "graphical-model"
+    model_name: ClassVar[str] = "graphical-model"
 
     @property
     def title(self) -> str:
         """The columns."""
-        return self.model.title
+        return ", ".join(self.columns)
 
-    def summary(self, interval: float = 0.95) -> Any:
-        """Return shares."""
-        raise NotImplementedError
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the model's variables, in the order of first mention."""
+        return self.model.columns
+
+    @property
+    def levels(self) -> Mapping[str, tuple[Level, ...]]:
+        """Return the public levels by column."""
+        return self.model.levels
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """Return the sets of columns with a potential."""
+        return self.model.cliques
+
+    @property
+    def keys(self) -> None:
+        """Return None: one posterior has no groups (``GraphicalGroups`` has)."""
+        return None
 
     @cached_property
     def draws(self) -> dict[Clique, np.ndarray]:  # type: ignore[override]
-        """Marginals by clique: arrays (chain, draw, one axis per column)."""
+        """Return draws of the marginals by clique: arrays (chain, draw, one axis per column)."""
         parts = split(self.marginal_draws, self.model.structure)
         return dict(zip(self.model.cliques, parts, strict=True))
 
-    def marginal(self, columns: str | Iterable[str]) -> np.ndarray:
-        """The posterior mean (outside cliques: the marginal of ``model``)."""
-        found = self._within(columns)
-        return self.model.marginal(columns) if found is None else found.mean(axis=(0, 1))
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """Summarise the share of every level of every column, indexed by (column, level).
 
-    def interval(self, columns: str | Iterable[str], level: float = 0.95) -> np.ndarray:
-        """Lower and upper ends, cell by cell, along a first axis of two."""
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-            raise ArgumentError(f"level: must be between 0 and 1, not {level!r}")
-        found = self._within(columns)
-        if found is None:
+        Args:
+            interval: probability of the central interval.
+
+        Returns:
+            Columns ``share`` (the posterior mean), ``sd``, ``lower``, ``upper``, ``rhat`` and
+            ``ess``; the last two are NaN where a share is constant, as of a column with one level.
+        """
+        check_probability("interval", interval)
+        tails = [(1 - interval) / 2, (1 + interval) / 2]
+        parts = [np.asarray(marginalise(self.draws, (c,), leading=2)) for c in self.columns]
+        cells = np.moveaxis(np.concatenate(parts, axis=-1), -1, 0)
+        flat = cells.reshape(len(cells), -1)
+        low, high = np.quantile(flat, tails, axis=1)
+        moving = flat.std(axis=1) > MIN_MOVEMENT
+        rhat, ess = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
+        if moving.any():
+            rhat[moving], ess[moving] = diagnose(cells[moving])
+        values = {
+            "share": flat.mean(axis=1), "sd": flat.std(axis=1, ddof=1), "lower": low, "upper": high,
+            "rhat": rhat, "ess": ess,
+        }  # fmt: skip
+        return level_table(self.columns, self.levels, values)
+
+    def marginal(self, columns: str | Iterable[str]) -> xr.DataArray:
+        """Return the posterior mean of some columns' joint probabilities, labelled by levels.
+
+        Of sets that no clique holds it is the marginal of ``model``.
+
+        Args:
+            columns: one column, or several.
+
+        Returns:
+            An array with one dimension per column, in that order, and the levels as coordinates.
+        """
+        wanted = self.model.named(columns)
+        return labelled(self.marginal_array(wanted), wanted, self.levels)
+
+    def marginal_array(self, columns: str | Iterable[str]) -> np.ndarray:
+        """Return ``marginal`` as a plain array, one axis per column."""
+        drawn = marginalise(self.draws, self.model.named(columns), leading=2)
+        if drawn is None:
+            return self.model.marginal_array(columns)
+        return np.asarray(drawn.mean(axis=(0, 1)))
+
+    def interval(self, columns: str | Iterable[str], level: float = 0.95) -> xr.DataArray:
+        """Return central intervals of some columns' joint probabilities, cell by cell.
+
+        Args:
+            columns: one column, or several of one clique.
+            level: probability of each interval.
+
+        Returns:
+            As of ``marginal``, with a first dimension ``bound`` of ``"lower"`` and ``"upper"``.
+        """
+        wanted = self.model.named(columns)
+        ends = self.interval_array(wanted, level)
+        return labelled(ends, wanted, self.levels, {"bound": ("lower", "upper")})
+
+    def interval_array(self, columns: str | Iterable[str], level: float = 0.95) -> np.ndarray:
+        """Return ``interval`` as a plain array, lower and upper ends along a first axis of two."""
+        check_probability("level", level)
+        drawn = marginalise(self.draws, self.model.named(columns), leading=2)
+        if drawn is None:
             raise ArgumentError(
                 "columns: there are draws of sets inside one clique only; of others marginal() "
                 "gives the mean model's probabilities"
             )
         tails = [(1 - level) / 2, (1 + level) / 2]
-        return np.asarray(np.quantile(found, tails, axis=(0, 1)))
+        return np.asarray(np.quantile(drawn, tails, axis=(0, 1)))
 
     def loglikelihood(self, table: Any) -> float:
-        """Of records under ``model``."""
+        """Return the log-likelihood of records under ``model``."""
         return self.model.loglikelihood(table)
 
-    def sample(self, n: int, *, seed: int = 0) -> dict[str, np.ndarray]:
-        """Synthetic records from ``model``."""
+    def sample(self, n: int, *, seed: int = 0) -> pd.DataFrame:
+        """Draw n synthetic records from ``model``; return their levels."""
         return self.model.sample(n, seed=seed)
 
     def kl(self, other: GraphicalModel) -> float:
-        """KL(model‖other)."""
+        """Return KL(model‖other) in nats."""
         return self.model.kl(other)
 
+    def to_arviz(self) -> Any:
+        """Return the draws as ArviZ's InferenceData.
+
+        The marginal of each clique is a variable such as ``p[a,b]``, with dimensions chain, draw
+        and one per column, whose coordinates are the levels; ``tau`` is the potentials' scale.
+        """
+        from noisewise.inference.arviz import labelled_inference_data
+
+        names, variables = arviz_names(self.columns), {}
+        for clique, drawn in self.draws.items():
+            variables[f"p[{','.join(clique)}]"] = (tuple(names[c] for c in clique), drawn)
+        variables[unused_name("tau", names.values())] = ((), self.tau)
+        return labelled_inference_data(variables, {names[c]: self.levels[c] for c in self.columns})
+
     @cached_property
-    def _judged(self) -> tuple[np.ndarray, np.ndarray]:
-        # A cell that never moves (one state everywhere) has nothing to converge.
+    def _diagnostics(self) -> tuple[np.ndarray, np.ndarray]:
+        """R-hat and effective draws of every cell that moves, and of τ."""
         cells = np.moveaxis(self.marginal_draws, -1, 0)
-        moving = cells[cells.std(axis=(1, 2)) > 1e-13]
+        moving = cells[cells.std(axis=(1, 2)) > MIN_MOVEMENT]
         rhat, ess = diagnose(np.concatenate([moving, self.tau[None]]))
         return np.asarray(rhat), np.asarray(ess)
 
     @property
     def rhat(self) -> float:
-        """The worst R-hat of any marginal cell, or of τ."""
-        return float(self._judged[0].max())
+        """Return the worst R-hat of any marginal cell, or of τ."""
+        return float(self._diagnostics[0].max())
 
     @property
     def ess(self) -> float:
-        """The least effective number of draws of any marginal cell, or of τ."""
-        return float(self._judged[1].min())
+        """Return the least effective number of draws of any marginal cell, or of τ."""
+        return float(self._diagnostics[1].min())
 
     @property
     def converged(self) -> bool:
-        """R-hat below 1.05 and at least 100 effective draws for every cell.
+        """Return whether R-hat is below 1.05 and there are 100 effective draws for every cell.
 
         Looser than for models of a few parameters (1.01 and 400), because the worst of hundreds or
         thousands of cells has to meet it.
         """
-        return self.rhat < RHAT and self.ess >= ESS
+        return self.rhat < MAX_RHAT and self.ess >= MIN_ESS
 
     @property
     def status(self) -> str:
-        """In words, with what to do."""
-        told = f"R-hat up to {self.rhat:.3f}, {self.ess:.0f} effective draws at the least"
+        """Say whether the chains converged, and what to do if they did not."""
+        evidence = f"R-hat up to {self.rhat:.3f}, {self.ess:.0f} effective draws at the least"
         if self.details.get("divergences"):
-            told += f", {self.details['divergences']} divergent transitions"
+            evidence += f", {self.details['divergences']} divergent transitions"
         if self.converged:
-            return f"converged: {told}"
-        rhat, ess = self._judged
-        short = int(((rhat >= RHAT) | (ess < ESS)).sum())
+            return f"converged: {evidence}"
+        rhat, ess = self._diagnostics
+        short = int(((rhat >= MAX_RHAT) | (ess < MIN_ESS)).sum())
         return (
-            f"not converged: {told} (wanted: below {RHAT}, {ESS}); {short} of {len(rhat)} "
-            "quantities fall short. Ask for more draws"
+            f"not converged: {evidence} (wanted: below {MAX_RHAT}, {MIN_ESS}); {short} of "
+            f"{len(rhat)} quantities fall short. Ask for more draws"
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Draws as an .npz file, the model as JSON beside it."""
-        target = Path(path)
-        beside = target.with_name(target.name + ".model.json")
-        self.model.save(beside)
-        with (
-            whole(target, lambda why: ArgumentError(f"{target}: cannot be written ({why})")) as new,
-            new.open("wb") as out,
-        ):
-            np.savez_compressed(
-                out,
-                marginal_draws=self.marginal_draws,
-                potential_draws=self.potential_draws,
-                tau=self.tau,
-            )
-        return target
+        """Write draws and model into one .npz file; return its path."""
+        arrays = {
+            "marginal_draws": self.marginal_draws,
+            "potential_draws": self.potential_draws,
+            "tau": self.tau,
+            "model": np.array(json.dumps(model_to_json(self.model), allow_nan=False)),
+        }
+        return write_arrays(Path(path), arrays)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> GraphicalPosterior:
-        """The inverse of ``save``; nothing in the files can execute."""
-        source = Path(path)
-        model = GraphicalModel.load(source.with_name(source.name + ".model.json"))
-        try:
-            with np.load(source, allow_pickle=False) as held:
-                parts = [held[name] for name in ("marginal_draws", "potential_draws", "tau")]
-        except (OSError, ValueError, KeyError) as error:
-            raise ArgumentError(f"{source}: cannot be read as draws ({error})") from None
-        marginals, potentials, tau = parts
-        return GraphicalPosterior(model, marginals, potentials, tau, model.details)
+        """Read what ``save`` wrote, or what version 0.1 wrote; nothing in the file can execute.
 
-    def _within(self, columns: str | Iterable[str]) -> np.ndarray | None:
-        wanted = self.model.named(columns)
-        for clique, drawn in self.draws.items():
-            if set(wanted) <= set(clique):
-                rest = tuple(i + 2 for i, c in enumerate(clique) if c not in wanted)
-                left = [c for c in clique if c in wanted]
-                order = [0, 1, *(left.index(c) + 2 for c in wanted)]
-                return np.transpose(drawn.sum(axis=rest), order)
-        return None
+        Version 0.1 kept the model in a second file, ``path`` with ``.model.json`` added.
+        """
+        source = Path(path)
+        with ArrayArchive(source) as archive:
+            if "keys" in archive:
+                raise ArgumentError(
+                    f"{source}: holds several groups; read it with nw.load_posterior(path)"
+                )
+            if "model" in archive:
+                text = str(archive.texts("model"))
+                model = model_from_json(parse_json(text, source), source)
+            else:
+                model = GraphicalModel.load(source.with_name(source.name + ".model.json"))
+            cells = model.structure.dimension
+            marginals = archive.numbers("marginal_draws", (None, None, cells))
+            potentials = archive.numbers("potential_draws", marginals.shape)
+            tau = archive.numbers("tau", marginals.shape[:2])
+        return GraphicalPosterior(model, marginals, potentials, tau, model.details)
 
     def __repr__(self) -> str:
         return f"<GraphicalPosterior of {', '.join(self.model.columns)}: {self.status}>"
+
+
+def arviz_names(columns: Iterable[str], reserved: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return a dimension name for every column: its own, unless ArviZ or ``reserved`` has it."""
+    names: dict[str, str] = {}
+    taken = {"chain", "draw", *reserved}
+    for column in columns:
+        names[column] = unused_name(column, taken)
+        taken.add(names[column])
+    return names

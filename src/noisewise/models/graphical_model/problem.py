@@ -1,4 +1,4 @@
-"""From a Release to arrays: which model, which noisy tables, with which noise."""
+"""Turn a release of contingency tables into arrays: the model, the noisy tables, their noise."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level, Release, ReleaseError, Tables
-from noisewise.models.graphical_model.oracle import MEMORY, Oracle, choose
+from noisewise.models.graphical_model.marginal_oracle import (
+    DEFAULT_MEMORY,
+    Oracle,
+    choose_oracle,
+)
 from noisewise.models.graphical_model.structure import Structure, structure
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """Everything a method needs, for one group.
+class TablesProblem:
+    """Noisy tables of one group, with all that a method of inference needs to know of them.
 
     ``y`` and ``scale`` are counts (of people, where each has weight one). ``place`` says which free
     parameter each cell of θ is (tied potentials share one). Where n is secret, ``n`` is estimated
@@ -34,12 +38,12 @@ class Problem:
 
     @property
     def free(self) -> int:
-        """Number of free parameters."""
+        """Return the number of free parameters."""
         return int(self.place.max()) + 1
 
     @property
     def tied(self) -> bool:
-        """Whether some cliques share a potential."""
+        """Return whether some cliques share a potential."""
         return self.free < self.model.dimension
 
 
@@ -48,9 +52,16 @@ def problems(
     *,
     tied: object = None,
     inference: str = "auto",
-    memory: float = MEMORY,
-) -> list[Problem]:
-    """One problem per group of the release."""
+    memory: float = DEFAULT_MEMORY,
+) -> list[TablesProblem]:
+    """Return one problem per group of the release.
+
+    Args:
+        release: of family graphical-model.
+        tied: None, True (all cliques of one shape share a potential), or lists of cliques that do.
+        inference: ``"auto"``, ``"exact"`` or ``"loopy"``.
+        memory: bytes an exact junction tree may take.
+    """
     if release.family != "graphical-model":
         raise ReleaseError(f"this release is of family {release.family!r}, not graphical-model")
     block = next(b for b in release.blocks if isinstance(b.statistic, Tables))
@@ -59,15 +70,15 @@ def problems(
         raise ReleaseError("a graphical-model release holds contingency tables")
     sizes = {c: len(statistic.levels[c]) for c in statistic.columns}
     model = structure(sizes, statistic.cliques)
-    place = _place(model, tied)
-    oracle = choose(model, inference, memory)
+    place = free_parameters(model, tied)
+    oracle = choose_oracle(model, inference, memory)
     levels = {c: statistic.levels[c] for c in statistic.columns}
     counts = block.scaled.T
-    n = _sizes(release, model, counts)
+    n = _group_sizes(release, model, counts)
     if (n < 1).any():
         raise ArgumentError("release: inference needs at least one record in every group")
     return [
-        Problem(
+        TablesProblem(
             model, levels, y, float(size), float(block.noise_scales[0]), block.noise.mechanism,
             oracle, place, release.n is None,
         )
@@ -75,24 +86,30 @@ def problems(
     ]  # fmt: skip
 
 
-def _sizes(release: Release, model: Structure, counts: np.ndarray) -> np.ndarray:
-    """n where it is public; else what the tables' totals say, each weighted by its precision."""
+def _group_sizes(release: Release, model: Structure, counts: np.ndarray) -> np.ndarray:
+    """Return n where it is public, else estimates from the tables' totals."""
     if release.n is not None:
         return np.atleast_1d(np.asarray(release.n, dtype=float))
     return estimated_sizes(model, counts)
 
 
 def estimated_sizes(model: Structure, counts: np.ndarray) -> np.ndarray:
-    """The number of people behind noisy tables (group, cell)."""
+    """Estimate the number of people behind noisy tables (group, cell).
+
+    Each table's total is an estimate; they are averaged by their precision.
+    """
     totals = np.stack([counts[:, where].sum(axis=1) for where in model.slices], axis=1)
     precision = np.array([1.0 / (where.stop - where.start) for where in model.slices])
     return np.asarray(np.maximum(totals @ precision / precision.sum(), 1.0))
 
 
-def _place(model: Structure, tied: object) -> np.ndarray:
-    """Each cell's free parameter. ``tied``: None, True (all cliques of one shape), or a list of
-    lists of cliques, in the release's order of columns, that share a potential."""
-    shares = _groups(model, tied)
+def free_parameters(model: Structure, tied: object) -> np.ndarray:
+    """Return the number of each cell's free parameter.
+
+    ``tied``: None, True (all cliques of one shape), or a list of lists of cliques, in the release's
+    order of columns, that share a potential.
+    """
+    shares = _tied_cliques(model, tied)
     place = np.empty(model.dimension, np.int64)
     start: dict[int, int] = {}
     used = 0
@@ -104,7 +121,8 @@ def _place(model: Structure, tied: object) -> np.ndarray:
     return place
 
 
-def _groups(model: Structure, tied: object) -> dict[int, int]:
+def _tied_cliques(model: Structure, tied: object) -> dict[int, int]:
+    """Return, for each clique that shares a potential, the first clique that it shares it with."""
     if tied is None or tied is False:
         return {}
     shapes = [model.shape(c) for c in model.cliques]
@@ -114,7 +132,7 @@ def _groups(model: Structure, tied: object) -> dict[int, int]:
         raise ArgumentError("tied: must be True, or lists of cliques that share a potential")
     shares: dict[int, int] = {}
     for group in tied:
-        members = [_member(model, clique) for clique in _listed(group)]
+        members = [_clique_number(model, clique) for clique in _clique_list(group)]
         if len({shapes[i] for i in members}) != 1:
             raise ArgumentError(
                 "tied: cliques that share a potential must have tables of one shape"
@@ -126,13 +144,13 @@ def _groups(model: Structure, tied: object) -> dict[int, int]:
     return shares
 
 
-def _listed(group: Any) -> list[Any]:
+def _clique_list(group: Any) -> list[Any]:
     if isinstance(group, str) or not isinstance(group, Iterable):
         raise ArgumentError("tied: each group must be a list of cliques")
     return list(group)
 
 
-def _member(model: Structure, clique: Any) -> int:
+def _clique_number(model: Structure, clique: Any) -> int:
     try:
         return model.cliques.index(tuple(clique))
     except (TypeError, ValueError):

@@ -35,9 +35,9 @@ def page_of_draws(posterior: GraphicalPosterior) -> str:
     model = posterior.model
     rows = []
     for column in model.columns:
-        low, high = posterior.interval(column)
+        low, high = posterior.interval_array(column)
         for level, share, *ends in zip(
-            model.levels[column], posterior.marginal(column), low, high, strict=True
+            model.levels[column], posterior.marginal_array(column), low, high, strict=True
         ):
             rows.append((column, str(level), *(f"{x:.2%}" for x in (share, *ends))))
     heads = ("column", "level", "mean", "lower", "upper")
@@ -52,7 +52,7 @@ def page_of_draws(posterior: GraphicalPosterior) -> str:
 def _figures(model: Any, source: Any) -> list[str]:
     figures = []
     for column in model.columns:
-        names, shares = [str(v) for v in model.levels[column]], source.marginal(column)
+        names, shares = [str(v) for v in model.levels[column]], source.marginal_array(column)
         said = f"Shares of {column}: " + ", ".join(
             f"{n} {s:.1%}" for n, s in zip(names, shares, strict=True)
         )

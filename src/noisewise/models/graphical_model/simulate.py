@@ -15,12 +15,13 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.base import Progress, Simulator
-from noisewise.models.graphical_model import bayes, exact, sampling
+from noisewise.models.graphical_model import nuts
 from noisewise.models.graphical_model.analyst import GroupedTables
-from noisewise.models.graphical_model.bayes import HYPER
-from noisewise.models.graphical_model.cgm import SPREAD
-from noisewise.models.graphical_model.oracle import compiled
-from noisewise.models.graphical_model.problem import Problem, estimated_sizes
+from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
+from noisewise.models.graphical_model.elimination import eliminate, sample_backwards
+from noisewise.models.graphical_model.marginal_oracle import compiled_oracle
+from noisewise.models.graphical_model.nuts import LOG_TAU_SD
+from noisewise.models.graphical_model.problem import TablesProblem, estimated_sizes
 from noisewise.models.graphical_model.structure import split
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import Outcome, Trials, check_guesses, median_size
@@ -33,7 +34,7 @@ CHAINS, DRAWS = 2, 500
 """Seconds a trial: as few as tell whether a marginal has converged (chosen)."""
 
 
-def shares(problem: Problem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+def shares(problem: TablesProblem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
     """Names and shares (…, level) from marginals of the cliques (…, cell)."""
     tables = dict(zip(problem.model.cliques, split(cells, problem.model), strict=True))
     names: list[str] = []
@@ -49,26 +50,28 @@ def shares(problem: Problem, cells: np.ndarray) -> tuple[tuple[str, ...], np.nda
     return tuple(names[:MAX_SHARES]), np.stack(found[:MAX_SHARES], axis=-1)
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials[GroupedTables]:
+def from_prior(
+    rng: np.random.Generator, problem: TablesProblem, trials: int
+) -> Trials[GroupedTables]:
     """Potentials from the prior, records from the model, noise of the release's scale."""
     theta = prior_potentials(rng, problem, trials)
     counts = np.stack([tables_of(rng, problem, row) for row in theta])
     return noisy(rng, problem, counts, theta)
 
 
-def prior_potentials(rng: np.random.Generator, problem: Problem, number: int) -> np.ndarray:
+def prior_potentials(rng: np.random.Generator, problem: TablesProblem, number: int) -> np.ndarray:
     """θ (draw, cell)."""
-    tau = SPREAD * np.exp(HYPER * rng.standard_normal((number, 1)))
-    law = np.log(rng.standard_exponential((number, problem.model.dimension))) / SPREAD
+    tau = DEFAULT_SPREAD * np.exp(LOG_TAU_SD * rng.standard_normal((number, 1)))
+    law = np.log(rng.standard_exponential((number, problem.model.dimension))) / DEFAULT_SPREAD
     return np.asarray(tau * law)
 
 
-def tables_of(rng: np.random.Generator, problem: Problem, theta: np.ndarray) -> np.ndarray:
+def tables_of(rng: np.random.Generator, problem: TablesProblem, theta: np.ndarray) -> np.ndarray:
     """Exact counts of n records of the model, clique after clique."""
     if problem.oracle.kind != "exact":
         raise ArgumentError("release: records of a model this large cannot be drawn exactly")
-    _, buckets = exact.eliminate(problem.model, jnp.asarray(theta))
-    codes = sampling.backwards(buckets, round(problem.n), rng)
+    _, buckets = eliminate(problem.model, jnp.asarray(theta))
+    codes = sample_backwards(buckets, round(problem.n), rng)
     parts = []
     for clique in problem.model.cliques:
         shape = problem.model.shape(clique)
@@ -78,7 +81,7 @@ def tables_of(rng: np.random.Generator, problem: Problem, theta: np.ndarray) -> 
 
 
 def noisy(
-    rng: np.random.Generator, problem: Problem, counts: np.ndarray, theta: np.ndarray
+    rng: np.random.Generator, problem: TablesProblem, counts: np.ndarray, theta: np.ndarray
 ) -> Trials[GroupedTables]:
     """Trials whose exact tables are given, with this problem's noise on them."""
     y = counts + noise(rng, problem.scale, problem.mechanism, counts.shape, whole=True)
@@ -88,9 +91,9 @@ def noisy(
     return Trials(GroupedTables(tuple(each), tuple(range(len(each)))), truth, names)
 
 
-def marginals(problem: Problem, theta: np.ndarray) -> np.ndarray:
+def marginals(problem: TablesProblem, theta: np.ndarray) -> np.ndarray:
     """Of the cliques (…, cell), at potentials (draw, cell)."""
-    each = compiled(problem.oracle)
+    each = compiled_oracle(problem.oracle)
     return np.stack([np.asarray(each(jnp.asarray(row))[1]) for row in theta])
 
 
@@ -98,7 +101,7 @@ def marginals(problem: Problem, theta: np.ndarray) -> np.ndarray:
 class TablesScene:
     """A plan's tables: columns independent of each other, with the guessed shares."""
 
-    problem: Problem
+    problem: TablesProblem
     theta: np.ndarray
     counts: np.ndarray
     names: tuple[str, ...]
@@ -130,7 +133,9 @@ class TablesScene:
         return dict(zip(self.names, (high - low).tolist(), strict=True))
 
 
-def scene(problem: Problem, given: Mapping[str, float], trials: int, seed: int) -> TablesScene:
+def scene(
+    problem: TablesProblem, given: Mapping[str, float], trials: int, seed: int
+) -> TablesScene:
     """Make tables at guessed shares such as ``p[a=u]``; levels not named share the rest evenly."""
     known = {f"p[{c}={v}]" for c in problem.model.variables for v in problem.levels[c]}
     check_guesses(given, tuple(sorted(known)))
@@ -144,7 +149,7 @@ def scene(problem: Problem, given: Mapping[str, float], trials: int, seed: int) 
     return TablesScene(problem, theta, counts, names, guess, {})
 
 
-def _column_shares(problem: Problem, column: str, given: Mapping[str, float]) -> np.ndarray:
+def _column_shares(problem: TablesProblem, column: str, given: Mapping[str, float]) -> np.ndarray:
     names = [f"p[{column}={level}]" for level in problem.levels[column]]
     said = np.array([given.get(name, np.nan) for name in names])
     left, open_ = 1 - np.nansum(said), int(np.isnan(said).sum())
@@ -155,7 +160,7 @@ def _column_shares(problem: Problem, column: str, given: Mapping[str, float]) ->
     return np.where(np.isnan(said), left / max(open_, 1), said)
 
 
-def _alone(problem: Problem, column: str, share: np.ndarray) -> np.ndarray:
+def _alone(problem: TablesProblem, column: str, share: np.ndarray) -> np.ndarray:
     """Potentials that give one column these shares: the logarithms, in one of its cliques."""
     theta = np.zeros(problem.model.dimension)
     number = next(i for i, c in enumerate(problem.model.cliques) if column in c)
@@ -203,7 +208,7 @@ class GraphicalSimulator(Simulator[GroupedTables]):
         """Infer trial after trial."""
         drawn, stuck = [], 0
         for number, problem in enumerate(trials.problem.groups):
-            post = bayes.run(problem, seed + number, CHAINS, DRAWS)
+            post = nuts.run(problem, seed + number, CHAINS, DRAWS)
             stuck += not post.converged
             drawn.append(shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names)))
             if progress is not None:

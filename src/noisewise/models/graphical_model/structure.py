@@ -1,21 +1,30 @@
-"""A discrete graphical model without its numbers: variables, cliques, and how to eliminate them.
+"""A discrete graphical model without its numbers: variables, cliques and junction tree.
 
 Potentials θ of all cliques are one flat vector: clique after clique in the release's order, the
-last variable of a clique fastest, as the tables are on the wire.
+last variable of a clique fastest, as the tables are in the release file.
+
+This is the one file that knows mbi (McKenna, Pullin, Sheldon, Miklau), which triangulates the graph
+and builds the junction tree. mbi has no log-partition function, and its approximate oracle is not
+belief propagation, so inference is ours (``elimination.py``, ``belief_propagation.py``). Clique
+vectors cross here too, for whoever wants to go on in mbi with a model fitted by us.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from noisewise.models.graphical_model.junction import Clique, junction_tree
+import numpy as np
 
-BYTES = 4 * 8
-"""Per cell of the junction tree: a table, its exponential, and both again on the way back."""
+Clique = tuple[str, ...]
+"""Names of variables that share a potential."""
+
+BYTES_PER_CELL = 4 * 8
+"""Of the junction tree: a table, its exponential, and both again in the backward pass (float64)."""
 
 
 @dataclass(frozen=True)
@@ -28,67 +37,91 @@ class Structure:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of states by variable."""
+        """Return the number of states by variable."""
         return dict(zip(self.variables, self.states, strict=True))
 
     def shape(self, clique: Sequence[str]) -> tuple[int, ...]:
-        """The shape of a table over some variables."""
+        """Return the shape of a table over some variables."""
         sizes = self.sizes
         return tuple(sizes[v] for v in clique)
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """Where each clique's cells lie in the flat vector."""
-        found, start = [], 0
+        """Return where each clique's cells lie in the flat vector."""
+        slices, start = [], 0
         for clique in self.cliques:
             stop = start + math.prod(self.shape(clique))
-            found.append(slice(start, stop))
+            slices.append(slice(start, stop))
             start = stop
-        return tuple(found)
+        return tuple(slices)
 
     @property
     def dimension(self) -> int:
-        """Cells of all cliques together."""
+        """Return the number of cells of all cliques together."""
         return int(self.slices[-1].stop)
 
     @property
     def order(self) -> tuple[str, ...]:
-        """In which order to sum variables out."""
-        return _tree(self)[0]
+        """Return the order in which variables are summed out."""
+        return _junction_tree(self)[0]
 
     @property
     def tree(self) -> tuple[Clique, ...]:
-        """The junction tree's maximal cliques."""
-        return _tree(self)[1]
+        """Return the junction tree's maximal cliques."""
+        return _junction_tree(self)[1]
 
     @property
     def cells(self) -> int:
-        """Cells of the junction tree, from its graph alone."""
+        """Return the number of cells of the junction tree, from its graph alone."""
         return sum(math.prod(self.shape(c)) for c in self.tree)
 
     @property
     def predicted_bytes(self) -> int:
-        """What exact inference would hold in memory."""
-        return BYTES * self.cells
+        """Return what exact inference would hold in memory."""
+        return BYTES_PER_CELL * self.cells
 
     def with_clique(self, clique: Clique) -> Structure:
-        """The same model with one more (zero) potential, so that its marginal is a gradient."""
+        """Return the model with one more (zero) potential, whose gradient is its marginal."""
         return Structure(self.variables, self.states, (*self.cliques, clique))
 
 
-@lru_cache(maxsize=256)
-def _tree(structure: Structure) -> tuple[tuple[str, ...], tuple[Clique, ...]]:
-    return junction_tree(structure.sizes, structure.cliques)
-
-
 def structure(sizes: Mapping[str, int], cliques: Sequence[Sequence[str]]) -> Structure:
-    """From numbers of states and cliques."""
+    """Make a Structure from numbers of states by variable, and cliques."""
     return Structure(tuple(sizes), tuple(sizes.values()), tuple(tuple(c) for c in cliques))
 
 
 def split(flat: Any, model: Structure) -> list[Any]:
-    """The flat vector (of NumPy or JAX) as one table per clique."""
+    """Cut flat vectors (…, cell) of NumPy or JAX into one table (…, states) per clique."""
     return [
         flat[..., where].reshape((*flat.shape[:-1], *model.shape(clique)))
         for clique, where in zip(model.cliques, model.slices, strict=True)
     ]
+
+
+@lru_cache(maxsize=256)
+def _junction_tree(model: Structure) -> tuple[tuple[str, ...], tuple[Clique, ...]]:
+    """Find an elimination order, greedy by table size, and the maximal cliques of its tree.
+
+    Graph work only: no table is allocated, so this is how a size is predicted.
+    """
+    mbi = _mbi()
+    domain = mbi.Domain(model.variables, model.states)
+    tree, order = mbi.junction_tree.make_junction_tree(domain, model.cliques)
+    return tuple(order), tuple(tuple(c) for c in mbi.junction_tree.maximal_cliques(tree))
+
+
+def clique_vector(sizes: Mapping[str, int], tables: Mapping[Clique, np.ndarray]) -> Any:
+    """Return tables over cliques as mbi's CliqueVector."""
+    mbi = _mbi()
+    domain = mbi.Domain(tuple(sizes), tuple(sizes.values()))
+    factors = {c: mbi.Factor(domain.project(c), np.asarray(t)) for c, t in tables.items()}
+    return mbi.CliqueVector(domain, tuple(factors), factors)
+
+
+def _mbi() -> Any:
+    """Import mbi when first needed; it warns of JAX's compilation cache, which is on by default."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import mbi
+
+    return mbi

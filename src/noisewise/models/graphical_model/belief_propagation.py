@@ -21,19 +21,22 @@ from jax.scipy.special import logsumexp
 
 from noisewise.models.graphical_model.structure import Structure, split
 
-SWEEPS = 500
+MAX_SWEEPS = 500
+"""Sweeps after which messages are taken as they are (chosen)."""
 DAMPING = 0.3
-TOLERANCE = 1e-10
+"""Share of the old message in the new one (chosen)."""
+MESSAGE_TOLERANCE = 1e-10
+"""Largest change of a log-message at which the fixed point counts as reached (chosen)."""
 
 Messages = tuple[tuple[jax.Array, ...], ...]
-"""For every clique, to each of its variables in turn."""
+"""For every clique, the log-messages to each of its variables in turn."""
 State = tuple[Messages, jax.Array, jax.Array]
-"""Messages, how far the last sweep moved them, number of sweeps."""
+"""Messages, the largest change of the last sweep, number of sweeps."""
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def log_partition(model: Structure, theta: jax.Array) -> jax.Array:
-    """The Bethe approximation of A(θ)."""
+    """Return the Bethe approximation of A(θ)."""
     return _solve(model, theta)[0]
 
 
@@ -49,16 +52,14 @@ log_partition.defvjp(_forward, _backward)
 
 
 def _solve(model: Structure, theta: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Value and beliefs at (or after ``SWEEPS`` sweeps, near) a fixed point."""
+    """Return value and beliefs at (or after ``MAX_SWEEPS`` sweeps, near) a fixed point."""
     tables = split(theta, model)
 
     def moving(carry: State) -> jax.Array:
         _, change, sweep = carry
-        return (change > TOLERANCE) & (sweep < SWEEPS)
+        return (change > MESSAGE_TOLERANCE) & (sweep < MAX_SWEEPS)
 
-    def sweep(
-        carry: tuple[Messages, jax.Array, jax.Array],
-    ) -> tuple[Messages, jax.Array, jax.Array]:
+    def sweep(carry: State) -> State:
         old, _, count = carry
         into = _totals(model, old)
         new = tuple(
@@ -75,11 +76,11 @@ def _solve(model: Structure, theta: jax.Array) -> tuple[jax.Array, jax.Array]:
 
     start = tuple(tuple(jnp.zeros(k) for k in model.shape(clique)) for clique in model.cliques)
     state = jax.lax.while_loop(moving, sweep, (start, jnp.array(jnp.inf), jnp.array(0)))
-    return _bethe(model, tables, state[0])
+    return _bethe_value_and_beliefs(model, tables, state[0])
 
 
 def _totals(model: Structure, messages: Messages) -> dict[str, jax.Array]:
-    """All messages to each variable, added."""
+    """Return the sum of all messages to each variable."""
     into = {v: jnp.zeros(k) for v, k in model.sizes.items()}
     for clique, sent in zip(model.cliques, messages, strict=True):
         for variable, message in zip(clique, sent, strict=True):
@@ -87,11 +88,11 @@ def _totals(model: Structure, messages: Messages) -> dict[str, jax.Array]:
     return into
 
 
-def _reached(
+def _with_messages(
     model: Structure, c: int, table: jax.Array, messages: Messages, into: dict[str, jax.Array],
     without: int | None = None,
 ) -> jax.Array:  # fmt: skip
-    """A clique's table with what its variables (but one) bring from elsewhere."""
+    """Add to a clique's table the messages that its variables (but one) bring from elsewhere."""
     clique = model.cliques[c]
     for axis, variable in enumerate(clique):
         if axis != without:
@@ -104,20 +105,21 @@ def _message(
     model: Structure, c: int, table: jax.Array, messages: Messages, into: dict[str, jax.Array],
     axis: int,
 ) -> jax.Array:  # fmt: skip
+    """Return the normalised log-message of clique ``c`` to its variable number ``axis``."""
     others = tuple(a for a in range(len(model.cliques[c])) if a != axis)
-    message = logsumexp(_reached(model, c, table, messages, into, axis), axis=others)
+    message = logsumexp(_with_messages(model, c, table, messages, into, axis), axis=others)
     return message - logsumexp(message)
 
 
-def _bethe(
+def _bethe_value_and_beliefs(
     model: Structure, tables: list[jax.Array], messages: Messages
 ) -> tuple[jax.Array, jax.Array]:
-    """Σ_C (E_b[θ_C] + H(b_C)) - Σ_v (deg(v) - 1) H(b_v), and the beliefs b_C."""
+    """Return Σ_C (E_b[θ_C] + H(b_C)) - Σ_v (deg(v) - 1) H(b_v), and the beliefs b_C."""
     into = _totals(model, messages)
     value, beliefs = jnp.zeros(()), []
     for c, table in enumerate(tables):
-        reached = _reached(model, c, table, messages, into)
-        log_belief = reached - logsumexp(reached)
+        log_weights = _with_messages(model, c, table, messages, into)
+        log_belief = log_weights - logsumexp(log_weights)
         belief = jnp.exp(log_belief)
         value = value + (belief * (table - log_belief)).sum()
         beliefs.append(belief.ravel())

@@ -1,4 +1,4 @@
-"""Minimising over a box from inside: against SciPy, and with curvatures that are wrong."""
+"""Interior-point minimisation over a box: against SciPy, and with curvatures that are wrong."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from noisewise.numerics.box_interior import Inside, minimise
-from noisewise.numerics.secant import Solve, untaught
+from noisewise.numerics.interior_point import (
+    InteriorMinimum,
+    Solver,
+    minimise_interior_point,
+    without_pairs,
+)
 
 SIZE = 40
 
@@ -21,7 +25,7 @@ class Dense:
     def times(self, x: np.ndarray) -> np.ndarray:
         return x @ self.matrix
 
-    def solver(self, diagonal: np.ndarray) -> Solve:
+    def solver(self, diagonal: np.ndarray) -> Solver:
         inverse = np.linalg.inv(self.matrix + np.diag(diagonal))
         return lambda q: q @ inverse
 
@@ -32,10 +36,12 @@ def quadratic(rank: int = SIZE) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(rank, SIZE)), 3 * rng.normal(size=rank)
 
 
-def solved(root: np.ndarray, right: np.ndarray, guess: np.ndarray, calls: int = 200) -> Inside:
-    return minimise(
+def solved(
+    root: np.ndarray, right: np.ndarray, guess: np.ndarray, calls: int = 200
+) -> InteriorMinimum:
+    return minimise_interior_point(
         lambda x: root.T @ (root @ x - right), lambda _: Dense(guess),
-        np.zeros(SIZE), -0.5, 0.2, tolerance=1e-9, most_calls=calls,
+        np.zeros(SIZE), -0.5, 0.2, tolerance=1e-9, max_calls=calls,
     )  # fmt: skip
 
 
@@ -57,9 +63,9 @@ def test_flat_directions_are_no_trouble() -> None:
     """Along them a linear programme is left; its value is unique, its solution need not be."""
     root, right = quadratic(rank=15)
     tilt = np.random.default_rng(1).normal(size=SIZE)
-    found = minimise(
+    found = minimise_interior_point(
         lambda x: root.T @ (root @ x - right) + tilt, lambda _: Dense(root.T @ root),
-        np.zeros(SIZE), -0.5, 0.2, tolerance=1e-9, most_calls=50,
+        np.zeros(SIZE), -0.5, 0.2, tolerance=1e-9, max_calls=50,
     )  # fmt: skip
     assert found.gap <= 1e-9
 
@@ -92,14 +98,14 @@ def test_pairs_are_bfgs() -> None:
     """Against the update formula, one pair after the other."""
     rng = np.random.default_rng(2)
     hessian = (lambda r: r @ r.T)(rng.normal(size=(SIZE, SIZE)))
-    b, known = np.eye(SIZE), untaught(Dense(np.eye(SIZE)), SIZE)
+    b, known = np.eye(SIZE), without_pairs(Dense(np.eye(SIZE)), SIZE)
     for _ in range(7):
         s = rng.normal(size=SIZE)
         y = hessian @ s
-        known = known.learnt(s, y)
+        known = known.updated(s, y)
         b = b - np.outer(b @ s, b @ s) / (s @ b @ s) + np.outer(y, y) / (s @ y)
-    assert known.learnt(s, -y) is known
-    assert known.learnt(s, 1.05 * s) is known
+    assert known.updated(s, -y) is known
+    assert known.updated(s, 1.05 * s) is known
     diagonal, q = rng.uniform(size=SIZE), rng.normal(size=SIZE)
     theirs = np.linalg.solve(b + np.diag(diagonal), q)
     np.testing.assert_allclose(known.solver(diagonal)(q), theirs, rtol=1e-8, atol=1e-10)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisewise.models.graphical_model import cgm, curvature, estep, laststep
-from noisewise.models.graphical_model.curvature import additive
-from noisewise.models.graphical_model.estep import Noise, Step
-from noisewise.models.graphical_model.oracle import Oracle, choose, compiled
+from noisewise.models.graphical_model import collective_em, curvature, e_step
+from noisewise.models.graphical_model.curvature import additive_curvature
+from noisewise.models.graphical_model.e_step import EStepSolution, TableNoise
+from noisewise.models.graphical_model.marginal_oracle import Oracle, choose_oracle, compiled_oracle
 from noisewise.models.graphical_model.structure import Structure, structure
 from tests.reference.graphical_reference import clique_marginals, covariance, estep_by_scipy
 
@@ -35,27 +35,27 @@ def at(model: Structure, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return theta, clique_marginals(model.sizes, model.cliques, theta)
 
 
-def noisy(model: Structure, n: float, epsilon: float, seed: int) -> tuple[jax.Array, Noise]:
+def noisy(model: Structure, n: float, epsilon: float, seed: int) -> tuple[jax.Array, TableNoise]:
     """Tables of n records of a random model as shares, with the noise of a release."""
     rng = np.random.default_rng(seed)
     theta = [np.log(rng.dirichlet(np.ones(w.stop - w.start))) for w in model.slices]
-    mu = np.asarray(compiled(choose(model))(np.concatenate(theta))[1])
+    mu = np.asarray(compiled_oracle(choose_oracle(model))(np.concatenate(theta))[1])
     scale = 2 * len(model.cliques) / epsilon
     y = n * mu + np.sqrt(n * mu) * rng.normal(size=len(mu)) + scale * rng.laplace(size=len(mu))
-    return jnp.asarray(y / n), Noise(jnp.asarray(scale), jnp.asarray(n))
+    return jnp.asarray(y / n), TableNoise(jnp.asarray(scale), jnp.asarray(n))
 
 
 def test_on_a_tree_the_curvature_is_the_hessian() -> None:
     theta, mu = at(TREE)
     theirs = covariance(TREE.sizes, TREE.cliques, theta)
-    ours = additive(TREE, mu).times(np.eye(TREE.dimension))
+    ours = additive_curvature(TREE, mu).times(np.eye(TREE.dimension))
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", [TREE, MIXED, FOUR])
 def test_the_curvature_is_solved_with(model: Structure) -> None:
     _, mu = at(model)
-    known, rng = additive(model, mu), np.random.default_rng(1)
+    known, rng = additive_curvature(model, mu), np.random.default_rng(1)
     whole = known.times(np.eye(model.dimension))
     diagonal = 10 ** rng.uniform(-7, 1, model.dimension)
     q = rng.normal(size=(3, model.dimension))
@@ -82,14 +82,14 @@ def test_what_changes_no_probability_has_no_curvature(model: Structure) -> None:
                 move[model.slices[k]] = sign * table.ravel()
             same = clique_marginals(model.sizes, model.cliques, theta + 3 * move)
             np.testing.assert_allclose(same, mu, atol=1e-12)
-            assert np.abs(additive(model, mu).times(move)).max() < 1e-12
+            assert np.abs(additive_curvature(model, mu).times(move)).max() < 1e-12
 
 
 @pytest.mark.parametrize("model", [TREE, MIXED])
 def test_cells_without_anyone_are_no_trouble(model: Structure) -> None:
     _, mu = at(model)
     mu[:2] = 0.0
-    solve = additive(model, mu).solver(np.full(model.dimension, 1e-6))
+    solve = additive_curvature(model, mu).solver(np.full(model.dimension, 1e-6))
     assert np.isfinite(solve(np.ones(model.dimension))).all()
 
 
@@ -99,29 +99,41 @@ def test_from_inside_solves_the_primal() -> None:
     model = structure(sizes, loop)
     t, noise = noisy(model, 2000.0, 1.0, seed=3)
     theta = jnp.asarray(np.random.default_rng(1).normal(0, 0.3, model.dimension))
-    oracle = choose(model)
-    begun = estep.compiled(oracle, "laplace", theta, jnp.zeros_like(theta), t, noise, 1e-9, 2)
-    found = laststep.from_inside(oracle, theta, begun, t, noise, 1e-9, 60)
+    oracle = choose_oracle(model)
+    begun = e_step.solve_dual_compiled(
+        oracle, "laplace", theta, jnp.zeros_like(theta), t, noise, 1e-9, 2
+    )
+    found = e_step.solve_from_inside(oracle, theta, begun, t, noise, 1e-9, 60)
     mu, _ = estep_by_scipy(sizes, loop, np.asarray(theta), np.asarray(t), float(noise.scale))
     assert float(found.gap) <= 1e-9
     np.testing.assert_allclose(found.mu, mu, atol=2e-4)
     np.testing.assert_allclose(found.mu, oracle.marginals(found.phi), atol=1e-12)
     assert np.abs(np.asarray(found.phi - theta)).max() <= 1 / float(noise.scale)
-    slow = estep.compiled(
+    slow = e_step.solve_dual_compiled(
         oracle, "laplace", theta, jnp.zeros_like(theta), t, noise, 1e-9, 5000
     )  # fmt: skip
     np.testing.assert_allclose(found.mu, slow.mu, atol=1e-6)
 
 
-def last_steps(model: Structure, n: float, epsilon: float, seed: int) -> tuple[Step, Step]:
+def last_steps(
+    model: Structure, n: float, epsilon: float, seed: int
+) -> tuple[EStepSolution, EStepSolution]:
     """At the end of EM: by projected L-BFGS alone, and as ``cgm`` does it."""
     t, noise = noisy(model, n, epsilon, seed)
-    oracle, zero = choose(model), jnp.zeros(model.dimension)
-    path = cgm.climb(
-        oracle, "laplace", "dual", False, t, noise, jnp.arange(model.dimension), zero, cgm.SPREAD
+    oracle, zero = choose_oracle(model), jnp.zeros(model.dimension)
+    path = collective_em.climb_em(
+        oracle,
+        "laplace",
+        "dual",
+        False,
+        t,
+        noise,
+        jnp.arange(model.dimension),
+        zero,
+        collective_em.DEFAULT_SPREAD,
     )
     given: Any = (oracle, "laplace", path.before, path.best_move, t, noise)
-    return estep.compiled(*given), laststep.solve(*given)
+    return e_step.solve_dual_compiled(*given), e_step.solve_dual_accurately(*given)
 
 
 @pytest.mark.parametrize(
@@ -133,15 +145,15 @@ def test_hard_last_steps_are_solved_in_time(
 ) -> None:
     """Where projected L-BFGS still searches after 150 calls, and would need 300 to 500."""
     projected, ours = last_steps(model, n, epsilon, seed)
-    assert float(projected.gap) > estep.TOLERANCE
-    assert float(ours.gap) <= estep.TOLERANCE
+    assert float(projected.gap) > e_step.GAP_TOLERANCE
+    assert float(ours.gap) <= e_step.GAP_TOLERANCE
     assert int(ours.calls) <= 75
 
 
 def test_tables_of_one_and_three_columns_are_solved_too() -> None:
     _, ours = last_steps(MIXED, 1e6, 10.0, 1)
-    assert float(ours.gap) <= estep.TOLERANCE
-    assert int(ours.calls) <= estep.MOST_CALLS
+    assert float(ours.gap) <= e_step.GAP_TOLERANCE
+    assert int(ours.calls) <= e_step.MAX_E_STEP_CALLS
 
 
 @pytest.mark.parametrize(
@@ -151,12 +163,12 @@ def test_other_last_steps_are_left_alone(
     mechanism: str, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "large":
-        monkeypatch.setattr(curvature, "LARGEST", 100)
+        monkeypatch.setattr(curvature, "MAX_ARRAY_ENTRIES", 100)
         kind = "exact"
     t, noise = noisy(TREE, 1e6, 1.0, seed=0)
     theta = jnp.asarray(at(TREE, seed=5)[0])
     given: Any = (Oracle(TREE, kind), mechanism, theta, jnp.zeros_like(theta), t, noise)
-    theirs, ours = estep.compiled(*given), laststep.solve(*given)
+    theirs, ours = e_step.solve_dual_compiled(*given), e_step.solve_dual_accurately(*given)
     np.testing.assert_array_equal(ours.phi, theirs.phi)
     assert int(ours.calls) == int(theirs.calls)
 
@@ -167,7 +179,7 @@ def test_numerical_trouble_leaves_the_calls_to_the_other_method(
     def singular(*_: object) -> None:
         raise np.linalg.LinAlgError("singular")
 
-    monkeypatch.setattr(laststep, "additive", singular)
+    monkeypatch.setattr(e_step, "additive_curvature", singular)
     _, ours = last_steps(FIVE, 1e8, 1.0, 2)
-    assert int(ours.calls) >= estep.MOST_CALLS
-    assert estep.TOLERANCE < float(ours.gap) < 1
+    assert int(ours.calls) >= e_step.MAX_E_STEP_CALLS
+    assert e_step.GAP_TOLERANCE < float(ours.gap) < 1

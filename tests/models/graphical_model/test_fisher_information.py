@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from noisewise.models.graphical_model import overlap, telling
-from noisewise.models.graphical_model.oracle import choose
+from noisewise.models.graphical_model import fisher_information
+from noisewise.models.graphical_model.marginal_oracle import choose_oracle
 from noisewise.models.graphical_model.structure import structure
 from noisewise.numerics.normal_laplace import log_density
 from tests.reference.graphical_reference import covariance, indicators, joint, normal_laplace
@@ -17,14 +17,16 @@ from tests.reference.graphical_reference import covariance, indicators, joint, n
 SIZES = {"a": 2, "b": 3, "c": 2}
 CLIQUES = (("a", "b"), ("b", "c"), ("a", "c"))
 MODEL = structure(SIZES, CLIQUES)
-ORACLE = choose(MODEL)
+ORACLE = choose_oracle(MODEL)
 THETA = np.random.default_rng(5).normal(size=MODEL.dimension)
 
 
 def sandwich(n: float, scale: float, tau: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """H, J and K of ``overlap.py``, written down."""
+    """H, J and K of ``fisher_information.py``, written down."""
     g = n * covariance(SIZES, CLIQUES, THETA)
-    w = np.asarray(telling.information(jnp.asarray(np.diag(g)), jnp.asarray(scale)))
+    w = np.asarray(
+        fisher_information.normal_laplace_information(jnp.asarray(np.diag(g)), jnp.asarray(scale))
+    )
     k = np.outer(w, w) * g
     np.fill_diagonal(k, w)
     prior = np.eye(len(g)) / tau**2
@@ -33,11 +35,11 @@ def sandwich(n: float, scale: float, tau: float) -> tuple[np.ndarray, np.ndarray
 
 def omega(n: float, scale: float, tau: float = 1.3) -> np.ndarray:
     given = (jnp.asarray(THETA), jnp.asarray(n), jnp.asarray(scale), jnp.asarray(tau))
-    return np.asarray(overlap.correction(ORACLE, "laplace", *given))
+    return np.asarray(fisher_information.sandwich_correction(ORACLE, "laplace", *given))
 
 
 def test_the_covariance_is_that_of_enumeration() -> None:
-    found = telling.covariance(ORACLE, jnp.asarray(THETA))
+    found = fisher_information.cell_covariance(ORACLE, jnp.asarray(THETA))
     np.testing.assert_allclose(found, covariance(SIZES, CLIQUES, THETA), atol=1e-12)
 
 
@@ -52,12 +54,14 @@ def test_information_is_the_squared_score(variance: float) -> None:
     near = 10 * np.sqrt(variance)
     pieces = [(0.0, near), (near, near + 60 * scale)]
     wanted = 2 * sum(quad(part, *piece, limit=200)[0] for piece in pieces)
-    found = telling.information(jnp.asarray([variance]), jnp.asarray(scale))
+    found = fisher_information.normal_laplace_information(
+        jnp.asarray([variance]), jnp.asarray(scale)
+    )
     assert float(found[0]) == pytest.approx(wanted, rel=2e-3)
 
 
 def test_information_without_one_of_the_noises() -> None:
-    found = telling.information(jnp.asarray([0.0, 1e8]), jnp.asarray(2.0))
+    found = fisher_information.normal_laplace_information(jnp.asarray([0.0, 1e8]), jnp.asarray(2.0))
     np.testing.assert_allclose(found, [1 / 4, 1e-8], rtol=1e-4)
 
 
@@ -103,5 +107,5 @@ def test_draws_are_spread_as_their_centre_errs() -> None:
 def test_where_privacy_noise_dominates_nothing_changes() -> None:
     np.testing.assert_allclose(omega(100.0, 1000.0), np.eye(MODEL.dimension), atol=1e-4)
     mu = jnp.asarray([0.5, 0.5])
-    assert not overlap.matters(mu, 100, 2 * 1000.0**2)
-    assert overlap.matters(mu, 100, 2 * 10.0**2)
+    assert not fisher_information.sampling_noise_matters(mu, 100, 2 * 1000.0**2)
+    assert fisher_information.sampling_noise_matters(mu, 100, 2 * 10.0**2)
