@@ -58,7 +58,7 @@ def run_trials(
     key: Mapping[str, Any] | None = None,
     progress: Report | None = None,
 ) -> dict[str, np.ndarray]:
-    """Run ``batch(rng, number)`` until there are ``trials``; return arrays that lead with the trial.
+    """Run ``batch(rng, number)`` until there are ``trials``; return their arrays.
 
     Every batch has a random stream of its own, from the seed, the key and its number, so that
     resuming changes nothing.
@@ -73,7 +73,7 @@ def run_trials(
         progress: called with trials done and trials in all.
 
     Returns:
-        The arrays of all batches by name, one after the other.
+        Arrays by name, which lead with the trial, batch after batch.
     """
     if trials < 1 or size < 1:
         raise ValueError(f"trials, size: must be at least 1, not {trials!r}, {size!r}")

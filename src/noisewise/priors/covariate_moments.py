@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 TOLERANCE = 1e-9
-"""Rounding allowed in symmetry, positivity and E[1] = 1, relative to the largest moment (chosen)."""
+"""Rounding allowed in symmetry, positivity and E[1] = 1 (chosen)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,13 @@
-"""From a checked question to a Release, in the order that keeps the promise.
+"""Sample and aggregate: from a checked question to a Release, in the order that keeps the promise.
 
 Everything public is rehearsed first; the table is read once, into random partitions that do not
 depend on it; data that do not fit are refused; the spend is committed; then noise is drawn.
+
+What is aggregated are whole numbers. ``lattice_codes`` maps one partition's answer to one lattice
+value, so that replacing, adding or removing a record, which changes the answer of one partition
+only, moves the sum by at most the lattice's range (``docs/proofs/partition.md``, section 2): what
+the floating-point fit did cannot leave the lattice. NaN, the answer of a partition that could not
+be fitted, has a fixed place: probability one half, or the centre of the interval.
 """
 
 from __future__ import annotations
@@ -14,96 +20,110 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, DataError, Release, ReleaseError
-from noisewise.models.partition.ask import Ask
-from noisewise.models.partition.fit import Marginals, fit
-from noisewise.models.partition.moments import Read, read
+from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, fit
+from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
+from noisewise.models.partition.regression_question import RegressionQuestion
 from noisewise.privacy.plan import Progress, Sums
 from noisewise.privacy.publish import Order, Till, assemble, refuse
 from noisewise.privacy.sources import open_source
 
-_UNFIT = 20
-"""At most one partition in so many may be without a posterior."""
+UNFITTED_ONE_IN = 20
+"""At most one partition in so many may be without a posterior (chosen)."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """A question, the powers of likelihood and prior, and what draws the answer."""
+class PartitionQuery:
+    """A question, how its partitions are fitted, and what draws the answer.
 
-    ask: Ask
+    ``family`` and ``words`` go into the release file; ``power`` and ``share`` are those of
+    ``conjugate_regression``; ``rehearsal`` is the answer with zeros; ``draw`` makes the noisy one.
+    """
+
+    question: RegressionQuestion
     family: str
     words: Mapping[str, Any]
     power: float
     share: float
     rehearsal: Block
-    draw: Callable[[Marginals], Block]
+    draw: Callable[[CoefficientPosteriors], Block]
 
 
-def publish(
+def publish_query(
     source: Any,
-    job: Job,
+    query: PartitionQuery,
     ledger: str | Path | None,
     dataset: str | None,
     progress: Progress | None,
 ) -> Release:
-    """Carry it out."""
-    _rehearse(job)
-    order = _order(job, {}, ledger, dataset)
+    """Read the table, fit its partitions, pay, and return the noisy answer as a Release."""
+    _rehearse(query)
+    order = _order(query, {}, ledger, dataset)
     till = Till(order)
     reader = open_source(source)
-    reader.check(job.ask.columns, ())
-    table = read(reader, job.ask.plan, job.ask.partitions, progress)
-    _refuse_table(table, order, job.ask)
-    prior = job.ask.prior.settled(table.rows)
-    found = fit(table.moments, job.ask.index, prior, job.power, job.share)
-    _refuse_fit(found)
+    reader.check(query.question.columns, ())
+    table = read_partitions(reader, query.question.plan, query.question.partitions, progress)
+    _refuse_table(table, order, query.question)
+    prior = query.question.prior.settled(table.rows)
+    posteriors = fit(table.moments, query.question.index, prior, query.power, query.share)
+    _refuse_fit(posteriors)
     receipt = till.pay()
-    order = _order(job, prior.words(), ledger, dataset)
-    return assemble(order, {}, (), (job.draw(found),), np.array([table.rows]), receipt)
+    order = _order(query, prior.words(), ledger, dataset)
+    return assemble(order, {}, (), (query.draw(posteriors),), np.array([table.rows]), receipt)
 
 
 def _order(
-    job: Job, prior: Mapping[str, Any], ledger: str | Path | None, dataset: str | None
+    query: PartitionQuery, prior: Mapping[str, Any], ledger: str | Path | None, dataset: str | None
 ) -> Order:
+    """Return the privacy core's order, with the prior's words in its model."""
     return Order(
-        family=job.family,
-        model={**job.ask.words(), **prior, **job.words},
+        family=query.family,
+        model={**query.question.words(), **prior, **query.words},
         kinds=(),
         specify=lambda bounds: (),
-        terms=job.ask.terms,
-        fill=job.ask.fill,
+        terms=query.question.terms,
+        fill=query.question.fill,
         ledger=ledger,
         dataset=dataset,
     )
 
 
-def _rehearse(job: Job) -> None:
-    """The release with zeros: what the wire refuses costs nothing here."""
+def _rehearse(query: PartitionQuery) -> None:
+    """Assemble the release with zeros: what the wire refuses costs nothing here."""
     try:
-        order = _order(job, job.ask.prior.words(), None, None)
-        assemble(order, {}, (), (job.rehearsal,), np.zeros(1, np.int64), None)
+        order = _order(query, query.question.prior.words(), None, None)
+        assemble(order, {}, (), (query.rehearsal,), np.zeros(1, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
 
 
-def _refuse_table(table: Read, order: Order, ask: Ask) -> None:
+def _refuse_table(table: PartitionedTable, order: Order, question: RegressionQuestion) -> None:
     refuse(Sums((), np.array([table.rows]), table.missing, ()), order)
-    if table.rows < ask.least_rows:
-        most = table.rows * ask.partitions // ask.least_rows
+    if table.rows < question.least_rows:
+        most = table.rows * question.partitions // question.least_rows
         remedy = f"use partitions={most} or fewer" if most else "there are too few records"
-        if ask.terms.guarantee.neighbours == "add-remove":
+        if question.terms.guarantee.neighbours == "add-remove":
             remedy = "use fewer partitions"  # how many would fit tells the secret n
         raise DataError(
-            f"partitions: {ask.partitions} are more than the table's rows allow. With "
-            f"{len(ask.x) + 1} coefficients, partitions need "
-            f"{ask.least_rows // ask.partitions} records on average, or too many of them are "
+            f"partitions: {question.partitions} are more than the table's rows allow. With "
+            f"{len(question.x) + 1} coefficients, partitions need "
+            f"{question.least_rows // question.partitions} records on average, or too many of them are "
             f"rank-deficient; {remedy}"
         )
 
 
-def _refuse_fit(found: Marginals) -> None:
-    if _UNFIT * np.count_nonzero(~found.usable) > len(found.usable):
+def _refuse_fit(posteriors: CoefficientPosteriors) -> None:
+    if UNFITTED_ONE_IN * np.count_nonzero(~posteriors.usable) > len(posteriors.usable):
         raise DataError(
             "partitions: too many of them have no posterior, because their covariates are "
             "rank-deficient (a covariate that is constant or repeats others within a partition) "
             "or not finite; use fewer partitions, leave out a covariate, or give a proper prior"
         )
+
+
+def lattice_codes(values: np.ndarray, low: int, bits: int) -> np.ndarray:
+    """Return values in [-1, 1] as whole numbers in [low, 2**bits].
+
+    The last step is a clamp of whole numbers: the range holds whatever rounding did before.
+    """
+    steps = np.floor(np.clip(values, -1.0, 1.0) * 2.0**bits + 0.5).astype(np.int64)
+    return np.asarray(np.clip(steps, low, 2**bits))
