@@ -202,7 +202,7 @@ def test_a_proper_prior_fits_even_an_empty_partition() -> None:
 
 def test_priors_are_recognised_by_their_fields() -> None:
     given = SimpleNamespace(mean=[0, 0], precision=np.eye(2), shape=1, rate=1)
-    assert isinstance(prior_of(given, 2), Conjugate)
+    assert isinstance(prior_of(given, 2), NormalInverseGammaPrior)
     assert prior_of(None, 2) == Zellner()
     assert Zellner().settled(50) == Zellner(50.0)
 

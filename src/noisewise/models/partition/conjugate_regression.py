@@ -82,7 +82,7 @@ class NormalInverseGammaPrior:
         return self
 
     def words(self) -> dict[str, Any]:
-        """Return the prior as words for the release file; numbers as texts that read back exactly."""
+        """Return the prior as words for the release file; texts that read back exactly."""
         return {
             "prior": "normal-inverse-gamma",
             "prior_mean": tuple(_row([m]) for m in self.mean),
@@ -142,7 +142,7 @@ class CoefficientPosteriors:
     usable: np.ndarray
 
     def probabilities(self, at: tuple[float, ...]) -> np.ndarray:
-        """Return Pr(coefficient ≤ b), shape (partitions, cutoffs); NaN where there is no posterior."""
+        """Return Pr(coefficient ≤ b) (partition, cutoff); NaN where there is no posterior."""
         with np.errstate(all="ignore"):
             z = (np.array(at) - self.location[:, None]) / self.scale[:, None]
             values = special.stdtr(self.freedom[:, None], z)

@@ -29,7 +29,7 @@ MAX_STEPS = 32
 MAX_WORTH = 64
 """Weight of the narrowest intervals (chosen); it is the sensitivity of a score."""
 PENALTY_BELOW, PENALTY_ABOVE = 2.0, 2.5
-"""Nats per level below and above the public scale (chosen; docs/evidence-partition.md)."""
+"""Nats per level below and above the public scale (chosen)."""
 NO_INTERVAL_ONE_IN = 5
 """ "No interval" is worth what a fifth of the quantiles would be (chosen)."""
 MAX_PENALTY = 2.0**60
@@ -66,9 +66,8 @@ def penalties(quantiles: np.ndarray, tried: Candidates, cost: float) -> np.ndarr
     inside = counts(quantiles, tried.centre - tried.radius, tried.centre + tried.radius)
     nat = 2 * MAX_WORTH / cost
     public = np.rint(np.minimum(tried.nats * nat, MAX_PENALTY)).astype(np.int64)
-    return np.append(
-        public - tried.worth * inside, -(MAX_WORTH * len(quantiles) // NO_INTERVAL_ONE_IN)
-    )
+    no_interval = -(MAX_WORTH * len(quantiles) // NO_INTERVAL_ONE_IN)
+    return np.append(public - tried.worth * inside, no_interval)
 
 
 def centred_interval(quantiles: np.ndarray, scale: float, cost: float) -> tuple[float, float]:
@@ -79,8 +78,8 @@ def centred_interval(quantiles: np.ndarray, scale: float, cost: float) -> tuple[
         raise SearchError(
             "no interval was found that holds the partitions' quantiles; the budget stays spent. "
             f"Intervals from {tried.radius[0]:.3g} to {tried.radius[-1]:.3g} wide were tried, at "
-            f"most {MAX_STEPS} widths from 0: is scale={scale:g} the coefficient's order of magnitude? "
-            "Otherwise raise epsilon_bounds, or the number of partitions"
+            f"most {MAX_STEPS} widths from 0: is scale={scale:g} the coefficient's order of "
+            "magnitude? Otherwise raise epsilon_bounds, or the number of partitions"
         )
     return float(tried.centre[chosen]), float(tried.radius[chosen])
 

@@ -1,4 +1,7 @@
-"""A posterior probability, Pr(coefficient ≤ b), by partitions (thesis chapter 3; errata E4, E16)."""
+"""A posterior probability, Pr(coefficient ≤ b), by partitions.
+
+Thesis chapter 3, with errata E4 and E16.
+"""
 
 from __future__ import annotations
 

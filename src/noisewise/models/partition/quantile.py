@@ -115,7 +115,7 @@ def posterior_quantile(
 
 
 def _costs(bounds: object, value: object) -> tuple[float, float, float]:
-    """Return the whole as a person adds it up (0.1 + 0.2 = 0.3), and parts that do not exceed it."""
+    """Return the whole as a person adds it up (0.1 + 0.2 = 0.3), and parts within it."""
     first, second = positive(bounds, "epsilon_bounds"), positive(value, "epsilon_value")
     total = float(Fraction(repr(first)) + Fraction(repr(second)))
     # Binary rounding can leave the whole an ulp short; the interval keeps its share to the bit.
@@ -186,7 +186,7 @@ def _query(
 
 
 def quantile_codes(statistic: QuantileSum, quantiles: np.ndarray) -> np.ndarray:
-    """Return whole numbers in [-2**bits, 2**bits], shape (partitions, 1): offsets from the centre."""
+    """Return offsets from the centre as whole numbers in [-2**bits, 2**bits] (partition, 1)."""
     with np.errstate(all="ignore"):
         offset = (quantiles - statistic.centre) / statistic.radius
     return lattice_codes(

@@ -106,8 +106,8 @@ def _refuse_table(table: PartitionedTable, order: Order, question: RegressionQue
         raise DataError(
             f"partitions: {question.partitions} are more than the table's rows allow. With "
             f"{len(question.x) + 1} coefficients, partitions need "
-            f"{question.least_rows // question.partitions} records on average, or too many of them are "
-            f"rank-deficient; {remedy}"
+            f"{question.least_rows // question.partitions} records on average, or too many of "
+            f"them are rank-deficient; {remedy}"
         )
 
 
