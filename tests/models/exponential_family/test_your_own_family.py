@@ -97,6 +97,27 @@ def test_a_name_can_be_taken_once(guided: dict[str, Any]) -> None:
         nw.register_family(int)
 
 
+def test_a_family_that_lacks_a_part_is_refused_with_the_list_of_parts() -> None:
+    class Incomplete(nw.Family):
+        name = "incomplete"
+        parameters = ("rate",)
+
+    with pytest.raises(
+        nw.ArgumentError, match=r"Incomplete lacks domains, prior, cdf, .* has name"
+    ):
+        nw.register_family(Incomplete)
+    assert "incomplete" not in FAMILIES
+
+
+def test_a_family_states_a_domain_for_every_parameter() -> None:
+    class Undecided(FAMILIES["poisson"]):  # type: ignore[misc]
+        name = "undecided"
+        domains = ("positive", "positive")
+
+    with pytest.raises(nw.ArgumentError, match="one domain per parameter, out of unit, positive"):
+        nw.register_family(Undecided)
+
+
 def test_its_known_parameter_is_needed(guided: dict[str, Any]) -> None:
     with pytest.raises(nw.ArgumentError, match="r: family='negative-binomial' needs it"):
         nw.release.exponential_family(
