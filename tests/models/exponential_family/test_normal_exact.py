@@ -90,7 +90,7 @@ def test_draws_are_those_of_a_brute_force_grid(clamp: bool) -> None:
 
 def test_a_grid_that_is_too_coarse_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five points in either direction are not enough for 1,000 records with little noise."""
-    monkeypatch.setattr(normal_exact, "GRIDS", (5,))
+    monkeypatch.setattr(normal_exact, "CORRECTION_GRIDS", (5,))
     case = CASES["normal"]
     x = case.records(np.random.default_rng(2), 1000)
     with pytest.warns(UserWarning, match="interpolated log-likelihood is off by"):
