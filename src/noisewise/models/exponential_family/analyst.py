@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.exponential_family import exact, gibbs, naive
-from noisewise.models.exponential_family.families import find
+from noisewise.models.exponential_family.families import find_family
 from noisewise.models.exponential_family.posterior import FamilyPosterior
-from noisewise.models.exponential_family.problem import Problem, problem
-from noisewise.models.exponential_family.several import together
+from noisewise.models.exponential_family.problem import (
+    FamilyProblem,
+    combine_problems,
+    family_problem,
+)
 
 MAX_GROUPS_EXACT_NORMAL = 200
 """Groups of a normal column up to which ``exact``, a second each, is the default (chosen)."""
 
 
-class FamilyAnalyst(Analyst[Problem]):
+class FamilyAnalyst(Analyst[FamilyProblem]):
     """One column's parameters, exactly where a method exists, else by Gibbs sampling."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {
@@ -34,20 +37,22 @@ class FamilyAnalyst(Analyst[Problem]):
             groups = 1 if release.groups is None else len(release.groups.keys)
             slow = release.n is None or groups > MAX_GROUPS_EXACT_NORMAL
             return "gibbs" if slow else "exact"
-        return "exact" if exact.serves(distribution) else "gibbs"
+        return "exact" if exact.has_exact_method(distribution) else "gibbs"
 
-    def problem(self, releases: Sequence[Release], question: Question) -> Problem:
+    def problem(self, releases: Sequence[Release], question: Question) -> FamilyProblem:
         """Read the sums of each release; several are combined where noise allows it."""
         if {"x", "y"} & set(question.words):
             raise ArgumentError("x, y: go with linear regression; this release has one column")
         question.only((), "exponential family")
-        return together([problem(r, question.prior) for r in releases])
+        return combine_problems([family_problem(r, question.prior) for r in releases])
 
     def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> FamilyPosterior:
         """Return a posterior that was read from a file."""
         kept = attributes["family"]
         known = {k: tuple(v) if isinstance(v, list) else v for k, v in kept["known"].items()}
-        return FamilyPosterior(**common, y=attributes["y"], family=find(kept["name"])(**known))
+        return FamilyPosterior(
+            **common, y=attributes["y"], family=find_family(kept["name"])(**known)
+        )
 
 
 ANALYST = FamilyAnalyst()

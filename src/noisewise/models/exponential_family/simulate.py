@@ -16,11 +16,10 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.base import Progress, Simulator
 from noisewise.models.exponential_family.analyst import ANALYST
-from noisewise.models.exponential_family.assemble import prior_draws
-from noisewise.models.exponential_family.family import Conjugate, Family, draw
-from noisewise.models.exponential_family.moments import joint
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
+from noisewise.models.exponential_family.posterior_draws import prior_draws
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval, joint_moments
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
     Outcome,
@@ -44,17 +43,21 @@ QUIET = 1e-12
 """Noise scale that is as good as none."""
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials[Problem]:
+def from_prior(
+    rng: np.random.Generator, problem: FamilyProblem, trials: int
+) -> Trials[FamilyProblem]:
     """Parameters from the prior, records from the family, the interval, the release's noise."""
     prior = map(jnp.asarray, problem.conjugate)
     many = Conjugate(*(jnp.broadcast_to(a, (trials, *a.shape)) for a in prior))
-    theta = np.asarray(draw(problem.family, jax.random.key(int(rng.integers(2**31))), many))
+    theta = np.asarray(
+        draw_parameters(problem.family, jax.random.key(int(rng.integers(2**31))), many)
+    )
     n = round(float(problem.n[0]))
     return noisy(rng, problem, sums_at(rng, problem, theta, n)[0], theta, n)
 
 
 def sums_at(
-    rng: np.random.Generator, problem: Problem, theta: np.ndarray, n: int
+    rng: np.random.Generator, problem: FamilyProblem, theta: np.ndarray, n: int
 ) -> tuple[np.ndarray, float]:
     """What the owner would sum (trial, component), and the share of records outside."""
     family, cut = problem.family, problem.interval
@@ -90,7 +93,8 @@ def _outside(rng: np.random.Generator, family: Family, cut: Interval, theta: np.
 def _normal_sums(
     rng: np.random.Generator, family: Family, cut: Interval, theta: np.ndarray, n: int
 ) -> np.ndarray:
-    law = jax.jit(jax.vmap(lambda th: joint(family, cut, family.natural(th))))(jnp.asarray(theta))
+    moments = jax.jit(jax.vmap(lambda th: joint_moments(family, cut, family.natural(th))))
+    law = moments(jnp.asarray(theta))
     d = family.dimension
     mean, covariance = np.asarray(law.mean)[:, :d], np.asarray(law.covariance)[:, :d, :d]
     values, vectors = np.linalg.eigh(covariance)
@@ -101,8 +105,8 @@ def _normal_sums(
 
 
 def noisy(
-    rng: np.random.Generator, problem: Problem, sums: np.ndarray, theta: np.ndarray, n: int
-) -> Trials[Problem]:
+    rng: np.random.Generator, problem: FamilyProblem, sums: np.ndarray, theta: np.ndarray, n: int
+) -> Trials[FamilyProblem]:
     """Trials whose exact sums are given, with this problem's noise on them."""
     whole = problem.family.whole
     z = sums + noise(rng, problem.scale, problem.mechanism, sums.shape, whole=whole)
@@ -120,7 +124,9 @@ def noisy(
     return Trials(many, theta, problem.family.names)
 
 
-def guessed(problem: Problem, given: Mapping[str, float]) -> tuple[np.ndarray, dict[str, float]]:
+def guessed(
+    problem: FamilyProblem, given: Mapping[str, float]
+) -> tuple[np.ndarray, dict[str, float]]:
     """Return the family's own parameters; all are given by name, or none."""
     names = problem.family.names
     check_guesses(given, names)
@@ -138,7 +144,7 @@ def guessed(problem: Problem, given: Mapping[str, float]) -> tuple[np.ndarray, d
     return theta, dict(zip(names, theta.tolist(), strict=True))
 
 
-def _possible(problem: Problem, theta: np.ndarray, names: tuple[str, ...]) -> None:
+def _possible(problem: FamilyProblem, theta: np.ndarray, names: tuple[str, ...]) -> None:
     levels = bool(getattr(problem.family, "levels", ()))
     domains = problem.family.domains * (len(names) if levels else 1)
     ends = {"unit": (0.0, 1.0), "positive": (0.0, np.inf), "real": (-np.inf, np.inf)}
@@ -155,7 +161,7 @@ def _possible(problem: Problem, theta: np.ndarray, names: tuple[str, ...]) -> No
 class FamilyScene:
     """Sums of one column inside its interval (``sums``), and of all its records (``free``)."""
 
-    problem: Problem
+    problem: FamilyProblem
     n: int
     theta: np.ndarray
     sums: np.ndarray
@@ -168,7 +174,7 @@ class FamilyScene:
         """The family's own parameters."""
         return tuple(self.problem.family.names)
 
-    def trials(self, problem: Problem, seed: int) -> Trials[Problem]:
+    def trials(self, problem: FamilyProblem, seed: int) -> Trials[FamilyProblem]:
         """Return trials with that problem's noise on the sums."""
         rng = np.random.default_rng([seed, 1])
         many = np.tile(self.theta, (len(self.sums), 1))
@@ -191,7 +197,7 @@ class FamilyScene:
         )
 
 
-class FamilySimulator(Simulator[Problem]):
+class FamilySimulator(Simulator[FamilyProblem]):
     """Simulated one-column releases for ``check`` and ``plan``."""
 
     def usual_methods(self, release: Release) -> tuple[str, ...]:
@@ -199,18 +205,18 @@ class FamilySimulator(Simulator[Problem]):
         best = ANALYST.default_method(release)
         return (best, "naive") if best == "gibbs" else ("exact", "gibbs", "naive")
 
-    def template(self, problem: Problem, n: int | None) -> Problem:
+    def template(self, problem: FamilyProblem, n: int | None) -> FamilyProblem:
         """Return the problem with one group of n records."""
         return replace(problem, n=np.array([median_size(problem.n, n)]))
 
     def from_prior(
-        self, rng: np.random.Generator, problem: Problem, trials: int
-    ) -> Trials[Problem]:
+        self, rng: np.random.Generator, problem: FamilyProblem, trials: int
+    ) -> Trials[FamilyProblem]:
         """Draw truths from the prior, and a simulated release of each."""
         return from_prior(rng, problem, trials)
 
     def scene(
-        self, problem: Problem, n: int, guesses: Mapping[str, float], trials: int, seed: int
+        self, problem: FamilyProblem, n: int, guesses: Mapping[str, float], trials: int, seed: int
     ) -> FamilyScene:
         """Make records at one guessed truth, for every trial of a plan."""
         rng = np.random.default_rng([seed, 0])
@@ -222,12 +228,16 @@ class FamilySimulator(Simulator[Problem]):
         return FamilyScene(problem, n, theta, sums, free, guess, {problem.column: share})
 
     def run(
-        self, trials: Trials[Problem], method: str, seed: int, progress: Progress | None = None
+        self,
+        trials: Trials[FamilyProblem],
+        method: str,
+        seed: int,
+        progress: Progress | None = None,
     ) -> Outcome:
         """Infer all trials as the groups of one batch."""
         return infer_together(ANALYST, trials, method, seed, progress)
 
-    def settings(self, problem: Problem) -> dict[str, object]:
+    def settings(self, problem: FamilyProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""
         return {
             "what": problem.column,
