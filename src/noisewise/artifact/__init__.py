@@ -14,7 +14,6 @@ from noisewise.artifact.errors import (
     SourceError,
 )
 from noisewise.artifact.guarantee import Guarantee, Mechanism, Neighbours, Noise
-from noisewise.artifact.partition import ProbabilitySums, QuantileSum
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics import (
     Clamped,
@@ -22,8 +21,13 @@ from noisewise.artifact.statistics import (
     Monomials,
     PersonTables,
     PowerSums,
+    ProbabilitySums,
+    QuantileSum,
     Statistic,
     Tables,
+    find_statistic,
+    register_statistic,
+    unregister_statistic,
 )
 
 __all__ = [
@@ -57,4 +61,7 @@ __all__ = [
     "SourceError",
     "Statistic",
     "Tables",
+    "find_statistic",
+    "register_statistic",
+    "unregister_statistic",
 ]

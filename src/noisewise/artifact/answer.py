@@ -33,8 +33,8 @@ import numpy as np
 
 from noisewise.artifact import cautions, check
 from noisewise.artifact.errors import AbsentError, ArgumentError
-from noisewise.artifact.partition import PartitionStatistic, ProbabilitySums, QuantileSum
 from noisewise.artifact.release import Release
+from noisewise.artifact.statistics import PartitionStatistic, ProbabilitySums, QuantileSum
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from noisewise.artifact.partition import QuantileSum
+from noisewise.artifact.statistics import QuantileSum
 
 ENOUGH = 20.0
 """M ε, or c M ε where the search is symmetric."""

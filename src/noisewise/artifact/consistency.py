@@ -12,8 +12,6 @@ from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.forms import ReleaseForm, find_form
 from noisewise.artifact.guarantee import zcdp_epsilon
-from noisewise.artifact.partition import PartitionStatistic, QuantileSum
-from noisewise.artifact.statistics import Clamped, Gram, Monomials, PowerSums, Tables
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
@@ -32,8 +30,7 @@ def check_release(release: Release) -> None:
     _check_words(release)
     _check_form(release, form)
     for block in release.blocks:
-        if isinstance(block.statistic, PartitionStatistic):
-            _check_partition(block.statistic, block.noise.sensitivity, form)
+        block.statistic.check(release, block.noise)
     _check_shapes(release)
     _check_population(release)
     _check_bounds(release)
@@ -59,8 +56,7 @@ def _check_fill(release: Release) -> None:
     """A number for a numeric column, one of its levels for a categorical one."""
     levels: dict[str, tuple[Level, ...]] = {}
     for block in release.blocks:
-        if isinstance(block.statistic, Tables):
-            levels |= block.statistic.levels
+        levels |= block.statistic.categories
     used = _columns(release)
     for column, fill in release.fill.items():
         if column not in used:
@@ -77,17 +73,6 @@ def _check_form(release: Release, form: ReleaseForm) -> None:
     if not set(form.statistics) & set(kinds):
         raise ReleaseError(f"blocks: a {form.name} release needs {' or '.join(form.statistics)}")
     form.check(release)
-
-
-def _check_partition(statistic: PartitionStatistic, sensitivity: float, form: ReleaseForm) -> None:
-    """One partition's answer may be anything on its lattice: less sensitivity is a lie (E4)."""
-    if form.statistics != (statistic.kind,):
-        raise ReleaseError(f"blocks: {statistic.kind} stands alone, in a release of its own family")
-    if sensitivity < statistic.reach:
-        raise ReleaseError(
-            f"{statistic.kind}: one partition moves the sums by up to {statistic.reach}, "
-            f"more than the sensitivity {sensitivity!r}"
-        )
 
 
 def _columns(release: Release) -> set[str]:
@@ -126,25 +111,13 @@ def _check_population(release: Release) -> None:
         raise ReleaseError("population: under add-remove neighbours the total is secret too")
     for block in release.blocks:
         statistic = block.statistic
-        if isinstance(statistic, Gram | PowerSums) and statistic.count == public:
+        if statistic.counts_records == public:
             rule = "is public: no noisy count" if public else "is secret: a noisy count"
             raise ReleaseError(f"{statistic.kind}: n {rule} belongs to the statistic")
 
 
 def _check_bounds(release: Release) -> None:
-    need: set[str] = set()
-    for block in release.blocks:
-        statistic = block.statistic
-        if isinstance(statistic, Gram | Monomials | Clamped):
-            need |= set(statistic.columns)
-        elif isinstance(statistic, PowerSums):
-            need.add(statistic.column)
-            bounds = release.bounds.get(statistic.column)
-            if bounds is not None and (bounds.lower, bounds.upper) != (
-                statistic.lower,
-                statistic.upper,
-            ):
-                raise ReleaseError("power-sums: the interval differs from the column's bounds")
+    need = {c for block in release.blocks for c in block.statistic.bounded_columns}
     if odd := need ^ set(release.bounds):
         which = "not one of them" if min(odd) in release.bounds else "missing"
         raise ReleaseError(
@@ -187,6 +160,6 @@ def _check_cost(release: Release) -> None:
 
 def total_cost(blocks: Sequence[Block], selections: Sequence[float]) -> Fraction:
     """Sequential composition, in exact arithmetic."""
-    searches = [b.statistic.search_cost for b in blocks if isinstance(b.statistic, QuantileSum)]
+    searches = [b.statistic.extra_cost for b in blocks]
     costs = [b.noise.cost for b in blocks] + list(selections) + searches
     return sum((Fraction(c) for c in costs), Fraction(0))

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from noisewise.artifact import check
 from noisewise.artifact.errors import ReleaseError
 
@@ -132,6 +134,22 @@ class Noise:
                 f"noise: scale {self.scale!r} is too small for sensitivity {self.sensitivity!r} "
                 f"at cost {self.cost!r}"
             )
+
+
+def noise_sd(noise: Noise) -> float:
+    """Return the standard deviation of the noise, in the block's integer unit.
+
+    Of the discrete distributions, P(k) ∝ exp(-|k|/b) or exp(-k²/2b²): below the continuous √2 b
+    and b where the scale is a step or less, as it is for counts at a generous ε.
+    """
+    if noise.mechanism == "laplace":
+        half_step = 1 / (2 * noise.scale)
+        return 1 / (math.sqrt(2.0) * math.sinh(half_step)) if half_step < 700 else 0.0
+    if noise.scale > 10:
+        return noise.scale  # exact in float64: they differ by a factor of 1 - 4π²b² exp(-2π²b²)
+    k = np.arange(1, 400)
+    weights = 2 * np.exp(-((k / noise.scale) ** 2) / 2)
+    return math.sqrt(float(k**2 @ weights) / (1 + float(weights.sum())))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

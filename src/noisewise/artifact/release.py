@@ -16,7 +16,7 @@ from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.forms import release_type
 from noisewise.artifact.guarantee import Guarantee, Noise
-from noisewise.artifact.statistics import MAX_ROWS, PersonTables, Statistic
+from noisewise.artifact.statistics import MAX_ROWS, Statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,8 +242,8 @@ class Release:
 
     def statement(self) -> str:
         """The promise in words: of one record, or of all records of a person."""
-        units = [b.statistic.unit for b in self.blocks if isinstance(b.statistic, PersonTables)]
-        return self.guarantee.statement(units[0] if units else None)
+        columns = (b.statistic.person_column for b in self.blocks)
+        return self.guarantee.statement(next((c for c in columns if c is not None), None))
 
     def __repr__(self) -> str:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)

@@ -9,19 +9,14 @@ from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
 from noisewise.privacy.mechanisms import zcdp_budget
-from noisewise.privacy.sensitivity import Relation
+from noisewise.privacy.sensitivity import Relation, find_privacy
 from noisewise.privacy.values import mapping, number, positive, shown
 
-WEIGHTS = {
-    "gram": 1.0,
-    "monomials": 1.0,
-    "power-sums": 1.0,
-    "tables": 1.0,
-    "person-tables": 1.0,
-    "clamped": 0.05,
-    "bounds": 0.1,
-}
-"""Relative shares unless the owner says otherwise; the two moment statistics share evenly."""
+BOUNDS = "bounds"
+"""The part of the budget that chooses bounds by private quantiles."""
+
+BOUNDS_WEIGHT = 0.1
+"""Its relative share unless the owner says otherwise (chosen); statistics have their own."""
 
 LEAST_SHARE = 1e-200
 """Below this, noise scales leave float64; no part of a release is of use long before."""
@@ -103,13 +98,17 @@ def shares(
     cost: float, parts: tuple[str, ...], split: Mapping[str, float] | None
 ) -> dict[str, float]:
     """Divide the cost among the parts by weight, rounding down: the sum never exceeds the whole."""
-    weights = {part: WEIGHTS[part] for part in parts} if split is None else _weights(parts, split)
+    weights = _usual_weights(parts) if split is None else _weights(parts, split)
     total = sum(Fraction(w) for w in weights.values())
     divided = {p: round_down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
     for part, share in divided.items():
         if share < LEAST_SHARE:
             raise ArgumentError(f"epsilon: next to nothing of {cost:g} is left for {part!r}")
     return divided
+
+
+def _usual_weights(parts: tuple[str, ...]) -> dict[str, float]:
+    return {p: BOUNDS_WEIGHT if p == BOUNDS else find_privacy(p).weight for p in parts}
 
 
 def equal_shares(cost: float, parts: int) -> float:

@@ -33,8 +33,7 @@ from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest
-from noisewise.privacy.budget import Terms, equal_shares, shares
-from noisewise.privacy.features import integers, part_of
+from noisewise.privacy.budget import BOUNDS, Terms, equal_shares, shares
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.ledger.accounts import cost_of
@@ -50,7 +49,7 @@ from noisewise.privacy.plan import (
     Sums,
 )
 from noisewise.privacy.quantiles import candidate_lattice, choose
-from noisewise.privacy.sensitivity import sensitivity
+from noisewise.privacy.sensitivity import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
 
 Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
@@ -106,7 +105,7 @@ class Order:
 
 def publish(source: Any, order: Order) -> Release:
     """Carry the order out."""
-    names = order.kinds + (("bounds",) if order.wishes else ())
+    names = order.kinds + ((BOUNDS,) if order.wishes else ())
     costs = shares(order.terms.cost, names, order.split)
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
     if isinstance(source, Blank):
@@ -117,19 +116,20 @@ def publish(source: Any, order: Order) -> Release:
     person = () if order.person is None else (order.person.column,)
     reader.check(tuple(order.bounds), (*order.coded, *group, *person))
     if order.wishes:
-        bounds, selections = _search(reader, order, costs["bounds"], till)
+        bounds, selections = _search(reader, order, costs[BOUNDS], till)
     else:
         bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
         selections = ()
     statistics = order.specify(bounds)
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
-    parts = tuple(part_of(s, bounds, order.fill, order.other) for s in statistics)
+    public = PublicColumns(bounds, order.fill, order.other)
+    parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
     plan = SumPlan(parts, order.group_code, order.person)
     sums = reader.sum(plan, order.progress)
     refuse(sums, order)
     receipt = till.pay()
     blocks = tuple(
-        Block(s, c.noise, c.draw(integers(s, part)))
+        Block(s, c.noise, c.draw(find_privacy(s.kind).integers(s, part)))
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
     return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
@@ -143,7 +143,7 @@ def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
     """
     bounds = {c: widest(b) for c, b in order.bounds.items()}
     groups = 1 if order.groups is None else len(order.groups.keys)
-    each = equal_shares(costs["bounds"], len(order.wishes)) if order.wishes else 0.0
+    each = equal_shares(costs[BOUNDS], len(order.wishes)) if order.wishes else 0.0
     try:
         statistics = order.specify(bounds)
         _check_names(statistics, groups)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from noisewise.artifact import ArgumentError, Neighbours
-from noisewise.artifact.partition import INTERCEPT, MAX_PARTITIONS
+from noisewise.artifact.statistics.partition_sums import INTERCEPT, MAX_PARTITIONS
 from noisewise.models.partition.prior import Prior, Zellner, prior_of
 from noisewise.privacy import arguments
 from noisewise.privacy.budget import Terms, terms

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, Neighbours, ProbabilitySums, Release
-from noisewise.artifact.partition import MAX_CUTOFFS, METHODS
+from noisewise.artifact.statistics.partition_sums import MAX_CUTOFFS, METHODS
 from noisewise.models.partition.ask import Ask, ask
 from noisewise.models.partition.fit import Marginals
 from noisewise.models.partition.lattice import probability_codes
