@@ -19,7 +19,7 @@ import pandas as pd
 
 import noisewise as nw
 from experiments.exponential_families.simulate import MODELS, simulate
-from noisewise.models.exponential_family import exact, gibbs, moments
+from noisewise.models.exponential_family import exact, gibbs, truncation
 from tests.reference import expfam_reference as reference
 
 ROWS, RELEASES = 1000, 8
@@ -90,11 +90,11 @@ def many_releases(number: int = 10_000) -> Iterator[str]:
 
 def batched_gibbs() -> Iterator[str]:
     given = simulate("exponential", TRIALS, 1000, 0.1, "drop", 0).problem
-    group = gibbs.data(given, slice(0, TRIALS))
+    group = gibbs.group_data(given, slice(0, TRIALS))
 
     def batch() -> object:
         draws, _ = gibbs.sample(
-            given.family, moments.joint, "laplace", jax.random.key(0), group, 1, 1000,
+            given.family, truncation.joint_moments, "laplace", jax.random.key(0), group, 1, 1000,
             thin=5, burn_in=2000,
         )  # fmt: skip
         return draws

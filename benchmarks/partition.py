@@ -75,14 +75,12 @@ def seconds(work: object, *given: object) -> float:
 
 def fit_seconds() -> float:
     """All partitions of 10⁵ rows, fitted in one call."""
-    from noisewise.models.partition.assignment import assign
-    from noisewise.models.partition.fit import fit
-    from noisewise.models.partition.moments import Accumulator
-    from noisewise.models.partition.prior import Zellner
+    from noisewise.models.partition.conjugate_regression import Zellner, fit
+    from noisewise.models.partition.partition_moments import MomentsAccumulator, assign
 
     rng = np.random.default_rng(6)
     columns = [rng.standard_normal(100_000) for _ in range(3)]
-    accumulator = Accumulator(3, PARTITIONS)
+    accumulator = MomentsAccumulator(3, PARTITIONS)
     accumulator.add(columns, assign(100_000, PARTITIONS))
     moments = accumulator.result()
     return min(

@@ -16,8 +16,8 @@ import numpy as np
 
 from noisewise import priors
 from noisewise.models.exponential_family import families, gibbs
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval
 from tests.inference.agreement import summary
 from tests.reference import expfam_reference as reference
 
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 def difference(n: int, epsilon: float, draws: int, seed: int) -> Difference:
     """Four releases in one cell."""
     z = np.round(np.array([0.2, 0.4, 0.5, 0.7]) * n)
-    given = Problem(
+    given = FamilyProblem(
         families.Bernoulli(), Interval(0.0, 1.0, "keep"), "x", z[:, None],
         np.full(len(z), float(n)), 1 / epsilon, "laplace", priors.Beta(1, 1), tuple(range(len(z))),
     )  # fmt: skip

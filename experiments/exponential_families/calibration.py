@@ -22,11 +22,10 @@ from experiments.exponential_families.baselines import (
     untruncated,
 )
 from experiments.exponential_families.simulate import Trials, simulate
-from noisewise.models.exponential_family import gibbs, moments
+from noisewise.models.exponential_family import gibbs, truncation
 from noisewise.models.exponential_family.analyst import METHODS, Family
-from noisewise.models.exponential_family.gibbs_sweep import Law
-from noisewise.models.exponential_family.moments import Joint
-from noisewise.models.exponential_family.observed import Interval
+from noisewise.models.exponential_family.gibbs import MomentsFunction
+from noisewise.models.exponential_family.truncation import Interval, JointMoments
 
 CHAINS, DRAWS = 4, 500
 
@@ -71,12 +70,12 @@ def cell(name: str, n: int, epsilon: float, outside: str, trials: int, seed: int
         )
 
 
-def independent(family: Family, interval: Interval, eta: jax.Array) -> Joint:
+def independent(family: Family, interval: Interval, eta: jax.Array) -> JointMoments:
     """Algorithm 2's own moments: three regions, taken for independent (what E14 corrects)."""
     low, high = jnp.asarray(interval.lower), jnp.asarray(interval.upper)
-    every = moments.whole(family, eta)
-    left = moments.region(family, eta, lambda e: family.cdf(low, e))
-    upto = moments.region(family, eta, lambda e: family.cdf(high, e))
+    every = truncation.untruncated_moments(family, eta)
+    left = truncation.region_moments(family, eta, lambda e: family.cdf(low, e))
+    upto = truncation.region_moments(family, eta, lambda e: family.cdf(high, e))
     spread = []
     for a, b in ((left, None), (upto, left), (every, upto)):
         first = a.first - (0 if b is None else b.first)
@@ -84,7 +83,7 @@ def independent(family: Family, interval: Interval, eta: jax.Array) -> Joint:
         spread.append(second - jnp.outer(first, first))
     mean = jnp.concatenate([upto.first - left.first, every.first])
     whole = spread[0] + spread[1] + spread[2]
-    return Joint(mean, jnp.block([[spread[1], spread[1]], [spread[1], whole]]))
+    return JointMoments(mean, jnp.block([[spread[1], spread[1]], [spread[1], whole]]))
 
 
 def corrected(
@@ -92,14 +91,17 @@ def corrected(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Joint against independent regions, where they differ: half of the records cut off."""
     given = simulate("exponential-cut", trials, n, epsilon, "drop", seed)
-    laws: dict[str, Law] = {"joint": moments.joint, "independent": independent}
+    laws: dict[str, MomentsFunction] = {
+        "joint": truncation.joint_moments,
+        "independent": independent,
+    }
     found = {}
     for label, law in laws.items():
         began = time.time()
         problem = given.problem
         draws, _ = gibbs.sample(
             problem.family, law, "laplace", jax.random.key(seed),
-            gibbs.data(problem, slice(0, trials)), 2, 200, thin=5, burn_in=500,
+            gibbs.group_data(problem, slice(0, trials)), 2, 200, thin=5, burn_in=500,
         )  # fmt: skip
         flat = draws.reshape(trials, -1, 1)
         line(f"exponential-cut n={n} eps={epsilon} regions {label}", flat, given.truth, began)

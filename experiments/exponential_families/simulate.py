@@ -15,9 +15,9 @@ import numpy as np
 
 from noisewise import priors
 from noisewise.models.exponential_family import families
-from noisewise.models.exponential_family.family import Conjugate, Family, draw
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval
 from noisewise.simulate.noise import discrete_laplace
 
 
@@ -49,7 +49,7 @@ MODELS = {
 class Trials:
     """A problem whose groups are the trials, the truths, and the sums nobody may see."""
 
-    problem: Problem
+    problem: FamilyProblem
     truth: np.ndarray
     sums: np.ndarray
     n: int
@@ -82,7 +82,7 @@ def simulate(name: str, trials: int, n: int, epsilon: float, outside: str, seed:
     cut = Interval(float(ends[0]), float(ends[1]), "keep" if bounded else outside)  # type: ignore
     prior = family.conjugate(model.prior)
     many = Conjugate(*(jnp.broadcast_to(a, (trials, *a.shape)) for a in prior))
-    truth = np.asarray(draw(family, jax.random.key(int(rng.integers(2**31))), many))
+    truth = np.asarray(draw_parameters(family, jax.random.key(int(rng.integers(2**31))), many))
     x = family.records(rng, np.broadcast_to(truth[:, None], (trials, n, truth.shape[-1])))
     t = jax.vmap(jax.vmap(family.statistic))
     sums = np.asarray(t(jnp.asarray(x, float)).sum(axis=1))
@@ -95,7 +95,7 @@ def simulate(name: str, trials: int, n: int, epsilon: float, outside: str, seed:
         noise = discrete_laplace(rng, scale, observed.shape)
     else:
         noise = rng.laplace(0, scale, observed.shape)
-    problem = Problem(
+    problem = FamilyProblem(
         family, cut, "x", observed + noise, np.full(trials, float(n)), scale, "laplace",
         model.prior, tuple(range(trials)),
     )  # fmt: skip

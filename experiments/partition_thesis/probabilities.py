@@ -20,10 +20,9 @@ from experiments.exponential_families.simulate import discrete_laplace
 from experiments.partition_thesis.blocks import in_blocks
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact.answer import Answer
-from noisewise.models.partition.fit import fit
-from noisewise.models.partition.lattice import probability_codes
-from noisewise.models.partition.moments import Accumulator, Moments
-from noisewise.models.partition.prior import Zellner
+from noisewise.models.partition.conjugate_regression import Zellner, fit
+from noisewise.models.partition.partition_moments import MomentsAccumulator, PartitionMoments
+from noisewise.models.partition.probability import probability_codes
 from noisewise.privacy.mechanisms import calibrate
 from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import statistic, table, whole
@@ -96,16 +95,16 @@ def one(number: int, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return rows
 
 
-def evenly(columns: list[np.ndarray], count: int, rng: np.random.Generator) -> Moments:
+def evenly(columns: list[np.ndarray], count: int, rng: np.random.Generator) -> PartitionMoments:
     """Partitions of one size, at random."""
-    accumulator = Accumulator(len(columns), count)
+    accumulator = MomentsAccumulator(len(columns), count)
     labels = rng.permutation(np.arange(len(columns[0])) % count)
     accumulator.add(columns, labels)
     return accumulator.result()
 
 
 def answers(
-    moments: Moments, version: Version, at: tuple[float, ...], n: int, epsilon: float,
+    moments: PartitionMoments, version: Version, at: tuple[float, ...], n: int, epsilon: float,
     rng: np.random.Generator,
 ) -> Found:  # fmt: skip
     """One number per cutoff."""

@@ -19,9 +19,8 @@ from experiments.partition_thesis.probabilities import evenly
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact import SearchError
 from noisewise.artifact.answer import Answer
-from noisewise.models.partition.fit import Marginals, fit
-from noisewise.models.partition.prior import Zellner
-from noisewise.models.partition.quantile import _Search, draw
+from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, Zellner, fit
+from noisewise.models.partition.quantile import IntervalSearch, draw_quantile
 from noisewise.privacy.mechanisms import calibrate
 from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import quantile_blank, table, whole
@@ -63,7 +62,7 @@ def one(number: int, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def released(
-    posterior: Marginals, p: float, version: str, settings: Mapping[str, Any]
+    posterior: CoefficientPosteriors, p: float, version: str, settings: Mapping[str, Any]
 ) -> tuple[float, float]:
     """The private quantile and the interval's half-width; NaN where no interval was found."""
     count, cost = len(posterior.location), settings["epsilon_bounds"]
@@ -74,7 +73,9 @@ def released(
     blank = quantile_blank(count, p, "centred" if centred else "symmetric", cost)
     noise = calibrate("laplace", sensitivity(blank, "replace-one"), settings["epsilon_value"])
     try:
-        block = draw(posterior, blank, _Search(centred, 1.0, share, DOUBLINGS, cost), noise)
+        block = draw_quantile(
+            posterior, blank, IntervalSearch(centred, 1.0, share, DOUBLINGS, cost), noise
+        )
     except SearchError:
         return float("nan"), float("nan")
     answer = Answer(block.statistic, block.noise, block.values[:, 0], True)  # type: ignore[arg-type]

@@ -21,8 +21,8 @@ from experiments.exponential_families.calibration import infer
 from experiments.exponential_families.simulate import Trials, simulate
 from experiments.reproduce.store import TrialStore
 from noisewise.diagnostics import coverage, ks, mmd2, ranks
-from noisewise.models.exponential_family import gibbs, moments
-from noisewise.models.exponential_family.family import Conjugate, draw
+from noisewise.models.exponential_family import gibbs, truncation
+from noisewise.models.exponential_family.family import Conjugate, draw_parameters
 
 SHOWN = ("binomial", "multinomial", "exponential")
 HALF_CUT = "exponential, half cut off"
@@ -129,8 +129,9 @@ def sampled(given: Trials, settings: Mapping[str, Any]) -> np.ndarray:
     """The library's Gibbs sampler, with as many sweeps as the settings ask for."""
     problem, thin = given.problem, settings["thin"]
     values, _ = gibbs.sample(
-        problem.family, moments.joint, problem.mechanism, jax.random.key(settings["seed"]),
-        gibbs.data(problem, slice(None)), settings["chains"], settings["sweeps"] // thin,
+        problem.family, truncation.joint_moments, problem.mechanism,
+        jax.random.key(settings["seed"]),
+        gibbs.group_data(problem, slice(None)), settings["chains"], settings["sweeps"] // thin,
         thin, settings["burn_in"],
     )  # fmt: skip
     return values.reshape(len(values), -1, values.shape[-1])
@@ -142,4 +143,4 @@ def non_private(given: Trials, seed: int, count: int) -> np.ndarray:
     prior = problem.family.conjugate(problem.prior)
     post = Conjugate(*map(jnp.asarray, prior)).updated(given.sums, problem.n)
     wide = Conjugate(*(jnp.broadcast_to(a[:, None], (len(a), count, a.shape[-1])) for a in post))
-    return np.asarray(draw(problem.family, jax.random.key(seed + 1), wide))
+    return np.asarray(draw_parameters(problem.family, jax.random.key(seed + 1), wide))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from noisewise.models.exponential_family.release import exponential_family, register_family
     from noisewise.models.graphical_model.release import graphical_model
     from noisewise.models.linear_regression.release import linear_regression
-    from noisewise.models.partition.prior import Zellner
+    from noisewise.models.partition.conjugate_regression import Zellner
     from noisewise.models.partition.probability import posterior_probability
     from noisewise.models.partition.quantile import posterior_quantile
     from noisewise.privacy.arguments import PrivateBounds
@@ -27,7 +27,7 @@ _HOMES = {
     "posterior_probability": "noisewise.models.partition.probability",
     "posterior_quantile": "noisewise.models.partition.quantile",
     "register_family": "noisewise.models.exponential_family.release",
-    "Zellner": "noisewise.models.partition.prior",
+    "Zellner": "noisewise.models.partition.conjugate_regression",
 }
 
 

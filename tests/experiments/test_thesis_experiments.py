@@ -21,8 +21,8 @@ from experiments.reproduce import catalogue
 from experiments.reproduce.store import TrialStore
 from experiments.reproduce.verdicts import judge
 from experiments.thesis_families.cells import COMPARED, METHODS
-from noisewise.models.exponential_family import families, moments
-from noisewise.models.exponential_family.observed import Interval
+from noisewise.models.exponential_family import families, truncation
+from noisewise.models.exponential_family.truncation import Interval
 from noisewise.models.graphical_model.structure import structure
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -106,7 +106,7 @@ def test_the_printed_sampler_has_the_moments_of_a_region() -> None:
     mean, variance = printed.random_sum(np.array([rate]), low, high, n)
     cut = Interval(jnp.asarray(low), jnp.asarray(high), "drop")
     family = families.Exponential()
-    joint = moments.joint(family, cut, family.natural(jnp.array([rate])))
+    joint = truncation.joint_moments(family, cut, family.natural(jnp.array([rate])))
     assert mean[0] == pytest.approx(n * float(joint.mean[0]), rel=1e-9)
     assert variance[0] == pytest.approx(n * float(joint.covariance[0, 0]), rel=1e-9)
     parts = [(0.0, low), (low, high), (high, np.inf)]

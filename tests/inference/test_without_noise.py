@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisewise.models.exponential_family.without_noise import deviations as of_family
+from noisewise.models.exponential_family.posterior_draws import noise_free_deviations as of_family
 from noisewise.models.linear_regression import naive
 from noisewise.models.linear_regression.assemble import prior_draws
 from noisewise.models.linear_regression.without_noise import deviations

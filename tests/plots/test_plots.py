@@ -11,15 +11,15 @@ import pytest
 import noisewise as nw
 from noisewise import priors
 from noisewise.models.exponential_family import families, naive
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval
 
 pytestmark = pytest.mark.xdist_group("expfam")
 
 
 @pytest.fixture(scope="module")
 def post() -> nw.Posterior:
-    given = Problem(
+    given = FamilyProblem(
         families.Bernoulli(), Interval(0.0, 1.0, "keep"), "owns", np.array([[30.0], [60.0]]),
         np.array([100.0, 100.0]), 5.0, "laplace", priors.Beta(1, 1), ("a", "b"),
     )  # fmt: skip

@@ -12,10 +12,17 @@ import numpy as np
 
 from noisewise.artifact import ProbabilitySums, QuantileSum
 from noisewise.artifact.answer import Answer
-from noisewise.models.partition.assignment import assign
-from noisewise.models.partition.fit import Marginals, fit
-from noisewise.models.partition.moments import Accumulator, Moments
-from noisewise.models.partition.prior import Prior, Zellner
+from noisewise.models.partition.conjugate_regression import (
+    CoefficientPosteriors,
+    RegressionPrior,
+    Zellner,
+    fit,
+)
+from noisewise.models.partition.partition_moments import (
+    MomentsAccumulator,
+    PartitionMoments,
+    assign,
+)
 from noisewise.privacy.mechanisms import calibrate
 from noisewise.privacy.sensitivity import sensitivity
 
@@ -28,13 +35,13 @@ def table(rng: np.random.Generator, rows: int, noise_sd: float) -> list[np.ndarr
     return [x, 1 + 2 * x + noise_sd * rng.standard_normal(rows)]
 
 
-def split(columns: list[np.ndarray], partitions: int) -> Moments:
-    accumulator = Accumulator(len(columns), partitions)
+def split(columns: list[np.ndarray], partitions: int) -> PartitionMoments:
+    accumulator = MomentsAccumulator(len(columns), partitions)
     accumulator.add(columns, assign(len(columns[0]), partitions))
     return accumulator.result()
 
 
-def whole(columns: list[np.ndarray], prior: Prior | None = None) -> Marginals:
+def whole(columns: list[np.ndarray], prior: RegressionPrior | None = None) -> CoefficientPosteriors:
     """The posterior of the slope given the full data set."""
     rows = len(columns[0])
     return fit(split(columns, 1), 0, prior or Zellner(float(rows)), 1.0, 1.0)

@@ -16,8 +16,8 @@ from experiments.reproduce.canvas import grid
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_families.cells import WORDS
-from noisewise.models.exponential_family import exact, gibbs, moments
-from noisewise.models.exponential_family.gibbs_sweep import Chain
+from noisewise.models.exponential_family import exact, gibbs, truncation
+from noisewise.models.exponential_family.gibbs import ChainState
 
 SHOWN = ("bernoulli", "exponential")
 ENDS = (0.01, 0.99)
@@ -60,12 +60,12 @@ def chains(given: Trials, model: str, settings: Mapping[str, Any]) -> np.ndarray
     first = np.resize(quantiles(problem.prior, model), count)
     law = problem.scale**2 * jnp.ones((1, count, 1))
     none = jnp.zeros((1, count))
-    state = Chain(jnp.asarray(first)[None, :, None], 2 * law, none, none)
-    group, key = gibbs.data(problem, slice(None)), jax.random.key(settings["seed"])
+    state = ChainState(jnp.asarray(first)[None, :, None], 2 * law, none, none)
+    group, key = gibbs.group_data(problem, slice(None)), jax.random.key(settings["seed"])
     found = [first[:, None]]
-    for block in range(-(-settings["sweeps"] // gibbs.BLOCK)):
+    for block in range(-(-settings["sweeps"] // gibbs.DRAWS_PER_CALL)):
         state, theta = gibbs.advance(
-            MODELS[model].family, moments.joint, problem.mechanism,
+            MODELS[model].family, truncation.joint_moments, problem.mechanism,
             jax.random.fold_in(key, block), state, group, jnp.asarray(1),
         )  # fmt: skip
         found.append(np.asarray(theta)[:, 0, :, 0].T)

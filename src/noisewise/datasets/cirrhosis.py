@@ -20,10 +20,10 @@ BOUNDS = {
 
 
 def cirrhosis_path() -> Path:
-    """Where the CSV file lies on disk."""
+    """Return where the CSV file lies on disk."""
     return Path(str(files("noisewise.datasets") / "cirrhosis.csv"))
 
 
 def cirrhosis() -> pa.Table:
-    """46 rows, one per state; all columns numeric."""
+    """Return the table: 46 rows, one per state; all columns numeric."""
     return pyarrow.csv.read_csv(cirrhosis_path())

@@ -13,11 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 TRACTS = 3108
-SMALLEST, LARGEST = 20, 446
+"""Census tracts of Illinois in the study."""
+SMALLEST_TRACT, LARGEST_TRACT = 20, 446
+"""People in the smallest and the largest tract, as published."""
 
 
 def social_mobility(*, tracts: int = TRACTS, seed: int = 0) -> pa.Table:
-    """Columns ``tract`` (whole number), ``pir``, ``kir``; about 280,000 rows at full size."""
+    """Simulate a table of people: their tract, their parents' income rank and their own.
+
+    Args:
+        tracts: number of census tracts.
+        seed: of the simulation.
+
+    Returns:
+        Columns ``tract`` (whole number), ``pir``, ``kir``; about 280,000 rows at full size.
+    """
     if tracts < 1:
         raise ValueError(f"tracts: must be at least 1, not {tracts!r}")
     rng = np.random.default_rng(seed)
@@ -36,8 +46,10 @@ def social_mobility(*, tracts: int = TRACTS, seed: int = 0) -> pa.Table:
 
 
 def tract_sizes(rng: np.random.Generator, tracts: int) -> np.ndarray:
-    """People per tract: log-normal between the published extremes, which both occur."""
-    sizes = np.clip(np.rint(rng.lognormal(4.3, 0.6, tracts)), SMALLEST, LARGEST).astype(np.int64)
+    """Draw people per tract: log-normal between the published extremes, which both occur."""
+    sizes = np.clip(np.rint(rng.lognormal(4.3, 0.6, tracts)), SMALLEST_TRACT, LARGEST_TRACT).astype(
+        np.int64
+    )
     if tracts > 1:
-        sizes[rng.permutation(tracts)[:2]] = SMALLEST, LARGEST
+        sizes[rng.permutation(tracts)[:2]] = SMALLEST_TRACT, LARGEST_TRACT
     return np.asarray(sizes)

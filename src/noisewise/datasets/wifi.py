@@ -21,17 +21,30 @@ UNSEEN = "none"
 """The level of a step at which nobody saw the person."""
 STEPS, MINUTES = 6, 10
 """Steps in a segment, and the minutes between them."""
-_SLOTS = 24 * STEPS
+_STEPS_PER_DAY = 24 * STEPS
 _FIRST_DAY = np.datetime64("2020-03-02T00:00:00", "s")
+"""A Monday (chosen)."""
+_MAX_SESSIONS = 40
+"""Sessions of one person on one day, at most (chosen)."""
 
 
 def place_names(places: int) -> tuple[str, ...]:
-    """The public list of places, most popular first."""
+    """Return the public list of places, most popular first."""
     return tuple(f"ap{i:02d}" for i in range(places))
 
 
 def wifi_log(*, users: int = 12_000, days: int = 21, places: int = 15, seed: int = 0) -> pa.Table:
-    """Sessions: ``user``, ``place``, ``start`` and ``end`` (timestamps), in order of start."""
+    """Simulate a log of sessions.
+
+    Args:
+        users: number of people who may come.
+        days: length of the log.
+        places: number of access points.
+        seed: of the simulation.
+
+    Returns:
+        Columns ``user``, ``place``, ``start`` and ``end`` (timestamps), in order of start.
+    """
     for name, value in (("users", users), ("days", days), ("places", places)):
         if value < 1:
             raise ValueError(f"{name}: must be at least 1, not {value!r}")
@@ -41,7 +54,7 @@ def wifi_log(*, users: int = 12_000, days: int = 21, places: int = 15, seed: int
     busy = 1 + rng.pareto(1.5, users)
     home = _popular(rng, places, users)
     user, day = np.nonzero(rng.random((users, days)) < comes[:, None])
-    sessions = np.minimum(rng.poisson(busy[user]) + 1, 40)
+    sessions = np.minimum(rng.poisson(busy[user]) + 1, _MAX_SESSIONS)
     owner = np.repeat(np.arange(len(user)), sessions)
     start, length = _times(rng, sessions, owner)
     place = _moves(rng, places, home[user[owner]])
@@ -61,12 +74,15 @@ def wifi_log(*, users: int = 12_000, days: int = 21, places: int = 15, seed: int
 
 
 def hour_segments(log: pa.Table | str | os.PathLike[str]) -> pa.Table:
-    """A row for every hour in which a person was seen: ``person``, ``hour``, ``t0`` … ``t5``.
+    """Cut a log into hours in which a person was seen.
 
     Args:
         log: a table, or the path of a CSV or Parquet file, with columns ``user``, ``place``,
             ``start`` and ``end``. Where sessions overlap, the one that began last counts. Hours in
             which a person was never seen are left out: a rule that looks at one person only.
+
+    Returns:
+        Columns ``person``, ``hour``, ``t0`` … ``t5``: where the person was, every ten minutes.
     """
     table = _read(log)
     owner = np.unique(table["user"].to_numpy(), return_inverse=True)[1]
@@ -75,10 +91,10 @@ def hour_segments(log: pa.Table | str | os.PathLike[str]) -> pa.Table:
     count = np.maximum(stop - first, 0)
     session = np.repeat(np.arange(len(count)), count)
     slot = first[session] + np.arange(len(session)) - np.repeat(np.cumsum(count) - count, count)
-    low = int(slot.min()) // _SLOTS if len(slot) else 0
-    days = (int(slot.max()) // _SLOTS - low + 1) if len(slot) else 1
-    person = owner[session] * days + slot // _SLOTS - low
-    hour = slot % _SLOTS // STEPS
+    low = int(slot.min()) // _STEPS_PER_DAY if len(slot) else 0
+    days = (int(slot.max()) // _STEPS_PER_DAY - low + 1) if len(slot) else 1
+    person = owner[session] * days + slot // _STEPS_PER_DAY - low
+    hour = slot % _STEPS_PER_DAY // STEPS
     keys, row = np.unique(person * 24 + hour, return_inverse=True)
     seen = np.zeros((len(keys), STEPS), np.int64)
     # Sessions are in order of start: the last one written is the one that began last.
@@ -89,6 +105,7 @@ def hour_segments(log: pa.Table | str | os.PathLike[str]) -> pa.Table:
 
 
 def _read(log: pa.Table | str | os.PathLike[str]) -> pa.Table:
+    """Return the log in order of start; refuse one that lacks a column."""
     if not isinstance(log, pa.Table):
         path = Path(log)
         read = pyarrow.csv.read_csv if path.suffix == ".csv" else pyarrow.parquet.read_table
@@ -100,18 +117,19 @@ def _read(log: pa.Table | str | os.PathLike[str]) -> pa.Table:
 
 
 def _slot(times: pa.ChunkedArray) -> np.ndarray:
-    """Number of ten-minute marks before a time: a session is seen at marks start ≤ t < end."""
+    """Count ten-minute marks before a time: a session is seen at marks start ≤ t < end."""
     seconds = times.cast(pa.timestamp("s")).cast(pa.int64()).to_numpy()
     return np.asarray(-(-seconds // (60 * MINUTES)))
 
 
 def _popular(rng: np.random.Generator, places: int, count: int) -> np.ndarray:
+    """Draw places with shares 1, 1/2, 1/3, …"""
     share = 1 / (1 + np.arange(places))
     return np.asarray(rng.choice(places, count, p=share / share.sum()))
 
 
 def _moves(rng: np.random.Generator, places: int, home: np.ndarray) -> np.ndarray:
-    """Mostly one's own place, often one next to it, sometimes anywhere."""
+    """Draw places: mostly one's own, often one next to it, sometimes any."""
     kind = rng.random(len(home))
     near = np.clip(home + rng.choice((-1, 1), len(home)), 0, places - 1)
     return np.where(kind < 0.5, home, np.where(kind < 0.75, near, _popular(rng, places, len(home))))
@@ -120,7 +138,7 @@ def _moves(rng: np.random.Generator, places: int, home: np.ndarray) -> np.ndarra
 def _times(
     rng: np.random.Generator, sessions: np.ndarray, owner: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minutes of the day at which sessions begin, and how long they last."""
+    """Draw minutes of the day at which sessions begin, and how long they last."""
     arrival = rng.triangular(7 * 60, 10 * 60, 20 * 60, len(sessions))[owner]
     length = np.clip(rng.lognormal(3.3, 0.9, len(owner)), 2, 240)
     # Often straight on to the next place, sometimes out of sight for a while.

@@ -1,12 +1,26 @@
 """Are posteriors honest, and how useful are they? Arrays and callables in, numbers out."""
 
-from noisewise.diagnostics.coverage import Coverage, Wider, coverage, share_band, wider
-from noisewise.diagnostics.deciles import decile_confusion, outer_deciles_kept
-from noisewise.diagnostics.heldout import log_predictive, mean_absolute_error
-from noisewise.diagnostics.kl import kl
-from noisewise.diagnostics.mmd import mmd2
-from noisewise.diagnostics.ranks import KS, ks, ks_limit, ranks, uniform_band
-from noisewise.diagnostics.trials import Journal, run_trials
+from noisewise.diagnostics.calibration import (
+    KS,
+    Coverage,
+    Wider,
+    coverage,
+    ks,
+    ks_limit,
+    ranks,
+    share_band,
+    uniform_band,
+    wider,
+)
+from noisewise.diagnostics.journal import Journal, run_trials
+from noisewise.diagnostics.scores import (
+    decile_confusion,
+    kl,
+    log_predictive,
+    mean_absolute_error,
+    mmd2,
+    outer_deciles_kept,
+)
 
 __all__ = [
     "KS",

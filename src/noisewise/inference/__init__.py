@@ -7,8 +7,7 @@ from noisewise.inference.api import METHODS, infer
 from noisewise.inference.file import load_posterior
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.prediction import Prediction
-from noisewise.models.exponential_family.families import FAMILIES
-from noisewise.models.exponential_family.families import register as register_family
+from noisewise.models.exponential_family.families import FAMILIES, register_family
 from noisewise.models.exponential_family.family import Conjugate, Family
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior

@@ -21,7 +21,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.artifact.whole import whole
 from noisewise.inference.posterior import Posterior
-from noisewise.models.exponential_family.families import find
+from noisewise.models.exponential_family.families import find_family
 
 FORMAT = "noisewise-posterior"
 VERSION = 1
@@ -113,7 +113,7 @@ def _posterior(path: Path, posterior: Any) -> Posterior:
         keys=tuple(posterior["group"].values.tolist()) if grouped else None,
         prior=said["prior"],
         details={**_tuples(json.loads(said["details"])), **per_group},
-        family=None if made is None else find(made["name"])(**_tuples(made["known"])),
+        family=None if made is None else find_family(made["name"])(**_tuples(made["known"])),
         prior_draws=_stored(_group(path, "prior"), variables) if said["prior_draws"] else None,
         guarantees=tuple(json.loads(said["guarantees"])),
         releases=_released(path) if said.get("releases") else (),

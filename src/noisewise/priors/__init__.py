@@ -1,8 +1,13 @@
-"""Prior families and their affine maps; numpy only."""
+"""Prior distributions and their affine maps; numpy only."""
 
-from noisewise.priors.conjugate import Beta, Dirichlet, Gamma
-from noisewise.priors.families import NormalInverseGamma, NormalInverseWishart
-from noisewise.priors.moments import CovariateMoments
+from noisewise.priors.conjugate import (
+    Beta,
+    Dirichlet,
+    Gamma,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
+from noisewise.priors.covariate_moments import CovariateMoments
 
 __all__ = [
     "Beta",

@@ -1,8 +1,15 @@
-"""Conjugate priors of the one-column exponential families; numpy only.
+"""Conjugate priors of linear regression and of the one-column exponential families; numpy only.
 
-Beta(alpha, beta) for probabilities, Dirichlet(alpha) for the probabilities of categories,
-Gamma(shape, rate) for rates: density ∝ θ^(shape-1) exp(-rate θ), so the mean is shape/rate.
-A normal column takes ``NormalInverseGamma`` with one coefficient, its mean.
+Regression, in anyone's units:
+
+    Response:    σ² ~ InverseGamma(shape, rate),  θ | σ² ~ N(mean, σ² precision⁻¹)   (errata E13).
+    Covariates:  τ² ~ InverseWishart(scale, df),  μ | τ² ~ N(mean, τ²/kappa).
+
+Both are closed under affine changes of units: so priors in the user's units reach the box.
+
+One column: Beta(alpha, beta) for probabilities, Dirichlet(alpha) for the probabilities of
+categories, Gamma(shape, rate) for rates: density ∝ θ^(shape-1) exp(-rate θ), so the mean is
+shape/rate. A normal column takes ``NormalInverseGamma`` with one coefficient, its mean.
 """
 
 from __future__ import annotations
@@ -11,7 +18,92 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.priors.families import _finite, _positive
+
+def _finite(value: object, name: str, ndim: int) -> np.ndarray:
+    """Return finite numbers as a read-only array of so many axes, or say which argument is not."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"prior: {name} must be numbers, not {value!r}") from None
+    if array.ndim == 0 and ndim > 0:
+        array = array.reshape((1,) * ndim)
+    if array.ndim != ndim or not np.isfinite(array).all():
+        kind = ("a finite number", "a finite vector", "a finite square matrix")[ndim]
+        raise ValueError(f"prior: {name} must be {kind}")
+    array.flags.writeable = False
+    return array
+
+
+def _positive(value: object, name: str) -> float:
+    """Return a finite number above zero, or say which argument is not."""
+    number = float(_finite(value, name, 0))
+    if number <= 0:
+        raise ValueError(f"prior: {name} must be above zero, not {number!r}")
+    return number
+
+
+def _definite(value: object, name: str, size: int) -> np.ndarray:
+    """Return a symmetric positive definite matrix of that size, or say which argument is not."""
+    matrix = _finite(value, name, 2)
+    if matrix.shape != (size, size):
+        raise ValueError(f"prior: {name} must be {size} × {size}, to fit the mean of length {size}")
+    if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+        raise ValueError(f"prior: {name} must be symmetric and positive definite")
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma:
+    """Prior of coefficients (slopes in the order of x, intercept last) and error variance."""
+
+    mean: np.ndarray
+    precision: np.ndarray
+    shape: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", _finite(self.mean, "mean", 1))
+        precision = _definite(self.precision, "precision", len(self.mean))
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "shape", _positive(self.shape, "shape"))
+        object.__setattr__(self, "rate", _positive(self.rate, "rate"))
+
+    def mapped(self, matrix: np.ndarray, offset: np.ndarray, unit: float) -> NormalInverseGamma:
+        """Return the prior of ``θ' = matrix θ + offset`` and ``σ'² = σ²/unit²``."""
+        inverse = np.linalg.inv(matrix)
+        precision = inverse.T @ self.precision @ inverse / unit**2
+        return NormalInverseGamma(
+            matrix @ self.mean + offset,
+            (precision + precision.T) / 2,
+            self.shape,
+            self.rate / unit**2,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseWishart:
+    """Prior of the covariates' mean and covariance."""
+
+    mean: np.ndarray
+    kappa: float
+    scale: np.ndarray
+    df: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", _finite(self.mean, "mean", 1))
+        object.__setattr__(self, "scale", _definite(self.scale, "scale", len(self.mean)))
+        object.__setattr__(self, "kappa", _positive(self.kappa, "kappa"))
+        object.__setattr__(self, "df", _positive(self.df, "df"))
+        if self.df <= len(self.mean) - 1:
+            raise ValueError(
+                f"prior: df must be above {len(self.mean) - 1} for {len(self.mean)} covariates"
+            )
+
+    def mapped(self, centre: np.ndarray, unit: np.ndarray) -> NormalInverseWishart:
+        """Return the prior of ``(x - centre)/unit``."""
+        return NormalInverseWishart(
+            (self.mean - centre) / unit, self.kappa, self.scale / np.outer(unit, unit), self.df
+        )
 
 
 @dataclass(frozen=True)
@@ -28,7 +120,7 @@ class Beta:
 
 @dataclass(frozen=True)
 class Gamma:
-    """Prior of a rate."""
+    """Prior of a rate: mean shape/rate, variance shape/rate²."""
 
     shape: float
     rate: float

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from noisewise.diagnostics import uniform_band
-from noisewise.plots.density import window
+from noisewise.plots.posterior_plots import window
 from noisewise.report import svg
 from noisewise.report.html import number
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.models.exponential_family.assemble import prior_draws
-from noisewise.models.exponential_family.problem import Problem as Column
+from noisewise.models.exponential_family.posterior_draws import prior_draws
+from noisewise.models.exponential_family.problem import FamilyProblem as Column
 from noisewise.models.linear_regression.problem import Problem as Regression
 from noisewise.models.linear_regression.simulate import Guess
 

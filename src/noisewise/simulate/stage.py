@@ -10,9 +10,9 @@ import numpy as np
 
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.models.exponential_family import simulate as expfam
-from noisewise.models.exponential_family.assemble import prior_draws as column_prior
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem as Column
+from noisewise.models.exponential_family.posterior_draws import prior_draws as column_prior
+from noisewise.models.exponential_family.problem import FamilyProblem as Column
+from noisewise.models.exponential_family.truncation import Interval
 from noisewise.models.linear_regression import simulate as linear
 from noisewise.models.linear_regression.assemble import prior_draws as regression_prior
 from noisewise.models.linear_regression.problem import Problem as Regression

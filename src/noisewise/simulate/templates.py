@@ -13,7 +13,7 @@ from noisewise.inference import METHODS
 from noisewise.models.exponential_family import simulate as expfam
 from noisewise.models.exponential_family.analyst import best
 from noisewise.models.exponential_family.analyst import problem as of_family
-from noisewise.models.exponential_family.problem import Problem as Column
+from noisewise.models.exponential_family.problem import FamilyProblem as Column
 from noisewise.models.linear_regression import simulate as linear
 from noisewise.models.linear_regression.problem import Problem as Regression
 from noisewise.models.linear_regression.problem import problem as of_regression

@@ -18,8 +18,8 @@ from scipy import stats
 from noisewise import priors
 from noisewise.models.exponential_family import families
 from noisewise.models.exponential_family.family import Family
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval
 
 GROUPS, CHAINS, DRAWS = 4, 4, 1000
 
@@ -67,7 +67,7 @@ def contribution(family: Family, interval: Interval, x: np.ndarray) -> np.ndarra
 def problem(
     case: Case, tables: Sequence[np.ndarray], scale: float, *, interval: Interval | None = None,
     mechanism: str = "laplace", seed: int = 0, grouped: bool = True,
-) -> Problem:  # fmt: skip
+) -> FamilyProblem:  # fmt: skip
     """Noisy sums of tables, one per group; whole numbers stay whole."""
     rng = np.random.default_rng(seed)
     cut = interval or case.interval()
@@ -77,7 +77,7 @@ def problem(
         noise = np.rint(noise)
     keys = tuple(range(len(tables))) if grouped else None
     n = np.array([float(len(x)) for x in tables])
-    return Problem(case.family, cut, "x", sums + noise, n, scale, mechanism, case.prior, keys)
+    return FamilyProblem(case.family, cut, "x", sums + noise, n, scale, mechanism, case.prior, keys)
 
 
 def _nig(m: float, k: float, a: float, b: float) -> Callable[[np.ndarray, int], list[Any]]:

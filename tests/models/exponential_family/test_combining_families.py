@@ -11,9 +11,8 @@ from scipy import stats
 
 from noisewise import priors
 from noisewise.artifact import ArgumentError
-from noisewise.models.exponential_family import exact, families, grid
-from noisewise.models.exponential_family.problem import Problem
-from noisewise.models.exponential_family.several import together
+from noisewise.models.exponential_family import exact, families, parameter_grid
+from noisewise.models.exponential_family.problem import FamilyProblem, combine_problems
 from tests.models.exponential_family.cases import CASES, Case, problem
 
 N = 30
@@ -21,13 +20,13 @@ TOLERANCE = 4.5
 """Standard errors of independent draws, two-sided: 7e-6 a comparison."""
 
 
-def observed(case: Case, scale: float, seed: int, mechanism: str) -> Problem:
+def observed(case: Case, scale: float, seed: int, mechanism: str) -> FamilyProblem:
     """The same 30 records, whatever the noise."""
     x = case.records(np.random.default_rng(0), N)
     return problem(case, [x], scale, seed=seed, mechanism=mechanism)
 
 
-def oracle(given: list[Problem], alpha: tuple[float, float]) -> tuple[float, float]:
+def oracle(given: list[FamilyProblem], alpha: tuple[float, float]) -> tuple[float, float]:
     """Mean and sd of p = P(x = 1), s ~ Binomial(N, p) summed over: beta-binomial times kernels."""
     s = np.arange(N + 1)
     log = stats.betabinom(N, *alpha).logpmf(s)
@@ -57,7 +56,7 @@ def test_gaussian_noise_of_a_binary_column(scales: tuple[float, float]) -> None:
     case = CASES["bernoulli"]
     given = [observed(case, scale, seed, "gaussian") for seed, scale in enumerate(scales, 1)]
     given[1] = replace(given[1], z=given[0].z + 1)
-    both = together(given)
+    both = combine_problems(given)
     assert both.z[0, 0] != np.rint(both.z[0, 0])
     assert both.others == ()
     drawn = exact.run(both, 0, 4, 5000).draws["p"]
@@ -72,8 +71,8 @@ def test_the_likelihood_between_whole_numbers(n: int, scale: float) -> None:
     given = problem(CASES["bernoulli"], [x], scale, mechanism="gaussian")
     given = replace(given, z=np.array([[x.sum() + 0.4]]), between=True)
     ((_, found),) = exact.densities(given, np.array([0]))
-    log_prior = grid.described(given, found.v)[0]
-    p = np.asarray(grid.parameter(given.family, jnp.asarray(found.v)))
+    log_prior = parameter_grid.point_moments(given, found.v)[0]
+    p = np.asarray(parameter_grid.parameter(given.family, jnp.asarray(found.v)))
     s = np.arange(n + 1)
     kernel = np.exp(-(((given.z[0, 0] - s) / scale) ** 2) / 2)
     wanted = stats.binom.pmf(s, n, p[:, None]) @ kernel * np.exp(log_prior - log_prior.max())
@@ -95,7 +94,7 @@ def test_categories(mechanisms: tuple[str, str]) -> None:
         narrow=(0, 1),
     )
     given = [observed(case, 2.0 + i, i, m) for i, m in enumerate(mechanisms)]
-    drawn = exact.run(together(given), 0, 4, 5000).draws["p[yes]"]
+    drawn = exact.run(combine_problems(given), 0, 4, 5000).draws["p[yes]"]
     compare(drawn, *oracle(given, (6, 14)))
     alone = exact.run(given[0], 0, 4, 5000).draws["p[yes]"]
     assert drawn.std() < alone.std()
@@ -104,10 +103,10 @@ def test_categories(mechanisms: tuple[str, str]) -> None:
 def test_laplace_noise_of_other_families_is_refused() -> None:
     given = [observed(CASES["poisson"], 2.0, seed, "laplace") for seed in (1, 2)]
     with pytest.raises(ArgumentError, match="poisson column can be combined where all have Gauss"):
-        together(given)
+        combine_problems(given)
     mixed = [given[0], observed(CASES["poisson"], 2.0, 3, "gaussian")]
     with pytest.raises(ArgumentError, match="those of a categorical column and of a linear"):
-        together(mixed)
+        combine_problems(mixed)
 
 
 def test_a_secret_number_of_records_is_known_better() -> None:
@@ -116,7 +115,7 @@ def test_a_secret_number_of_records_is_known_better() -> None:
         replace(observed(case, 2.0, s, "gaussian"), counted=np.array([28.0 + s]), count_scale=2.0)
         for s in (1, 2)
     )
-    both = together([one, two])
+    both = combine_problems([one, two])
     assert both.counted == pytest.approx([29.5])
     assert both.count_scale == pytest.approx(2**0.5)
     assert both.n == pytest.approx([30.0])
@@ -124,4 +123,4 @@ def test_a_secret_number_of_records_is_known_better() -> None:
 
 def test_one_release_is_left_as_it_is() -> None:
     one = observed(CASES["poisson"], 2.0, 1, "laplace")
-    assert together([one]) is one
+    assert combine_problems([one]) is one

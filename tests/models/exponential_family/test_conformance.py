@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from noisewise.inference import Posterior
-from noisewise.models.exponential_family import moments
+from noisewise.models.exponential_family import truncation
 from noisewise.models.exponential_family.analyst import METHODS, Family
-from noisewise.models.exponential_family.exact import serves
+from noisewise.models.exponential_family.exact import has_exact_method
 from tests.inference.agreement import TOLERANCE, departures, known, summary
 from tests.models.exponential_family.cases import (
     CASES,
@@ -27,7 +27,7 @@ from tests.models.exponential_family.cases import (
 from tests.reference import expfam_reference as reference
 
 pytestmark = pytest.mark.xdist_group("expfam")
-PAIRS = [(f, m) for f in CASES for m in METHODS if m != "exact" or serves(f)]
+PAIRS = [(f, m) for f in CASES for m in METHODS if m != "exact" or has_exact_method(f)]
 
 
 @cache
@@ -58,7 +58,7 @@ def test_without_noise_the_posterior_is_the_conjugate_one(name: str, method: str
         assert np.abs(off).max() < TOLERANCE
 
 
-@pytest.mark.parametrize("name", [f for f in CASES if serves(f)])
+@pytest.mark.parametrize("name", [f for f in CASES if has_exact_method(f)])
 def test_with_nothing_but_noise_exact_is_the_prior(name: str) -> None:
     case = CASES[name]
     post = run("exact", problem(case, tables(name, 20), 1e7))
@@ -84,7 +84,7 @@ def test_with_nothing_but_noise_gibbs_is_nearly_the_prior(name: str) -> None:
 def agreeing() -> list[Any]:
     """Compiling takes its time: three families in every run, the others as evidence."""
     found: list[Any] = []
-    for name in filter(serves, CASES):
+    for name in filter(has_exact_method, CASES):
         often = name in ("bernoulli", "categorical", "exponential")
         for outside in ("drop",) if CASES[name].bounded else ("drop", "clamp"):
             found.append(pytest.param(name, outside, marks=() if often else pytest.mark.evidence))
@@ -127,8 +127,8 @@ def test_shapes_seeds_and_a_batch_of_one(name: str, method: str) -> None:
     assert np.abs(off).max() < TOLERANCE
 
 
-@pytest.mark.parametrize("name", [f for f in CASES if serves(f)])
-def test_one_record(name: str) -> None:
+@pytest.mark.parametrize("name", [f for f in CASES if has_exact_method(f)])
+def test_contribution_law(name: str) -> None:
     """Nothing about one record breaks the arithmetic, and it says little."""
     case = CASES[name]
     post = run("exact", problem(case, tables(name, 1), 2.0))
@@ -138,8 +138,8 @@ def test_one_record(name: str) -> None:
         assert (np.abs(found["mean"] - prior["mean"]) < prior["sd"]).all()
 
 
-def inside(family: Family, v: jax.Array, w: jax.Array, eta: jax.Array) -> moments.Part:
-    return moments.region(family, eta, lambda e: family.cdf(w, e) - family.cdf(v, e))
+def inside(family: Family, v: jax.Array, w: jax.Array, eta: jax.Array) -> truncation.RegionMoments:
+    return truncation.region_moments(family, eta, lambda e: family.cdf(w, e) - family.cdf(v, e))
 
 
 @pytest.mark.parametrize("name", [f for f in CASES if CASES[f].law is not None])
@@ -152,14 +152,14 @@ def test_truncated_moments_are_scipys(name: str) -> None:
     v, w = jnp.asarray(cut.below(family.whole)), jnp.asarray(cut.above(family.whole))
     scale = getattr(family, "scale", 1.0)
     mean, variance = reference.truncated_moments(case.law, low, high)
-    found, spread = jax.jit(moments.truncated, static_argnums=0)(family, v, w, eta)
+    found, spread = jax.jit(truncation.truncated_moments, static_argnums=0)(family, v, w, eta)
     assert float(found[0]) * scale == pytest.approx(mean, rel=1e-7)
     assert float(spread[0, 0]) * scale**2 == pytest.approx(variance, rel=1e-6)
     part = jax.jit(inside, static_argnums=0)(family, v, w, eta)
     np.testing.assert_allclose(part.first / part.q, found, rtol=1e-9)
     covariance = part.second / part.q - np.outer(part.first, part.first) / part.q**2
     np.testing.assert_allclose(covariance, spread, rtol=1e-6, atol=1e-12)
-    every = jax.jit(moments.whole, static_argnums=0)(family, eta)
+    every = jax.jit(truncation.untruncated_moments, static_argnums=0)(family, eta)
     assert float(every.first[0]) * scale == pytest.approx(case.law.mean(), rel=1e-9)
 
 
@@ -173,7 +173,7 @@ def test_the_joint_law_of_what_was_summed_and_what_is_wanted(name: str, outside:
     keep = case.interval("keep")
     pair = np.hstack([contribution(case.family, c, x) for c in (cut, keep)])
     eta = case.family.natural(jnp.array(case.theta))
-    law = jax.jit(moments.joint, static_argnums=0)(case.family, cut, eta)
+    law = jax.jit(truncation.joint_moments, static_argnums=0)(case.family, cut, eta)
     error = pair.std(axis=0) / 1000
     assert (np.abs(pair.mean(axis=0) - law.mean) < 5 * error).all()
     centred = pair - pair.mean(axis=0)

@@ -12,10 +12,10 @@ from scipy import special, stats
 from experiments.exponential_families.agreement import difference
 from noisewise import priors
 from noisewise.inference._blas import one_blas_thread
-from noisewise.models.exponential_family import exact, families, far, gibbs
-from noisewise.models.exponential_family.likelihood import one_record
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family import exact, families, fourier_likelihood, gibbs
+from noisewise.models.exponential_family.fourier_likelihood import contribution_law
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval
 from tests.inference.agreement import TOLERANCE, departures, known, summary
 from tests.reference import expfam_reference as reference
 
@@ -36,22 +36,24 @@ def bernoulli(
     mechanism: str = "laplace",
     a: float = 1.0,
     b: float = 1.0,
-) -> Problem:
+) -> FamilyProblem:
     given = np.array(z)[:, None]
-    return Problem(
+    return FamilyProblem(
         families.Bernoulli(), Interval(0.0, 1.0, "keep"), "x", given, np.full(len(z), float(n)),
         scale, mechanism, priors.Beta(a, b), tuple(range(len(z))),
     )  # fmt: skip
 
 
-def exponential(z: list[float], n: int, scale: float, outside: str, mechanism: str) -> Problem:
-    return Problem(
+def exponential(
+    z: list[float], n: int, scale: float, outside: str, mechanism: str
+) -> FamilyProblem:
+    return FamilyProblem(
         families.Exponential(), Interval(0.05, 2.0, outside), "x", np.array(z)[:, None],  # type: ignore[arg-type]
         np.full(len(z), float(n)), scale, mechanism, priors.Gamma(3, 2), tuple(range(len(z))),
     )  # fmt: skip
 
 
-def cumulative(found: exact.Density, row: int) -> np.ndarray:
+def cumulative(found: exact.GridDensity, row: int) -> np.ndarray:
     d = found.values[row]
     total = np.concatenate([[0.0], np.cumsum(np.diff(found.v) * (d[1:] + d[:-1]) / 2)])
     return total / total[-1]
@@ -65,7 +67,7 @@ def test_bernoulli_is_the_mixture_of_betas(n: int, epsilon: float, mechanism: st
     scale = 1 / epsilon
     z = [float(round(v)) for v in (0.3 * n + 0.7 * scale, 0.3 * n - 2 * scale, 0.0, 0.9 * n)]
     given = bernoulli(z, n, scale, mechanism, 0.5, 3.0)
-    for rows in exact._alike(given):
+    for rows in exact.rows_by_size(given):
         for part, found in exact.densities(given, rows):
             theta = special.expit(found.v[::16])
             for place, row in enumerate(part):
@@ -108,7 +110,7 @@ def test_categories_are_the_enumeration_of_all_tables(n: int) -> None:
     """Three categories, six comparisons."""
     z = [0.5 * n + 2, 0.3 * n - 3, 0.1 * n + 1]
     alpha = [1.0, 0.5, 2.0]
-    given = Problem(
+    given = FamilyProblem(
         families.Categorical(("a", "b", "c")), Interval(0.0, 2.0, "keep"), "x",
         np.round([z]), np.array([float(n)]), 3.0, "laplace", priors.Dirichlet(alpha), None,
     )  # fmt: skip
@@ -122,7 +124,7 @@ def test_a_secret_number_of_records_is_summed_out(mechanism: str) -> None:
     """Bernoulli: over every n and s, one by one."""
     z, counted, scale = 6.0, 17.0, 2.5
     given = bernoulli([z], 17, scale, mechanism)
-    given = Problem(**{**vars(given), "counted": np.array([counted]), "count_scale": scale})
+    given = FamilyProblem(**{**vars(given), "counted": np.array([counted]), "count_scale": scale})
     ((_, found),) = exact.densities(given, np.array([0]))
     p = special.expit(found.v)
     total = np.zeros(len(p))
@@ -179,7 +181,7 @@ def test_regions_add_up_to_the_joint_law() -> None:
     """Errata E14 written out region by region equals the library's joint moments."""
     import jax.numpy as jnp
 
-    from noisewise.models.exponential_family.moments import joint
+    from noisewise.models.exponential_family.truncation import joint_moments
 
     q, mean, variance = (
         np.array(v) for v in zip(*reference.exponential_regions(1.3, 0.2, 1.5), strict=True)
@@ -187,7 +189,7 @@ def test_regions_add_up_to_the_joint_law() -> None:
     own = np.diag(q * variance + q * (1 - q) * mean**2)
     cross = -np.outer(q * mean, q * mean)
     covariance = np.where(np.eye(3) > 0, own, cross)
-    law = jax.jit(joint, static_argnums=0)
+    law = jax.jit(joint_moments, static_argnums=0)
     found = law(families.Exponential(), Interval(0.2, 1.5, "drop"), jnp.array([-1.3]))
     pick = np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     np.testing.assert_allclose(found.covariance, pick @ covariance @ pick.T, rtol=1e-9)
@@ -197,7 +199,7 @@ def test_regions_add_up_to_the_joint_law() -> None:
 def test_a_narrow_mode_far_from_another_is_resolved() -> None:
     """Almost no noise, records dropped: two rates fit one sum; both widths must be right."""
     n, z = 5000, 2000.0
-    given = Problem(
+    given = FamilyProblem(
         families.Exponential(), Interval(0.0, 2.0, "drop"), "x", np.array([[z]]),
         np.array([float(n)]), 0.5, "laplace", priors.Gamma(1, 1), None,
     )  # fmt: skip
@@ -227,9 +229,9 @@ def test_where_no_sum_comes_near_there_is_a_closed_form() -> None:
     n, scale, z = 60, 15.0, np.array([-5.0, 0.0, 30.0, 60.0])
     p = special.expit(np.linspace(-12, 12, 121))
     family, cut = families.Bernoulli(), Interval(0.0, 1.0, "keep")
-    near = far.near(z, n, (0.0, 1.0), p, p * (1 - p), scale, "laplace")
-    record = one_record(family, cut, special.logit(p)[:, None], 64)
-    found = far.likelihood(record, p, z, n, scale, "laplace")
+    near = fourier_likelihood.sums_come_near(z, n, (0.0, 1.0), p, p * (1 - p), scale, "laplace")
+    record = contribution_law(family, cut, special.logit(p)[:, None], 64)
+    found = fourier_likelihood.tilted_likelihood(record, p, z, n, scale, "laplace")
     s = np.arange(n + 1)
     law = stats.binom.pmf(s[:, None], n, p)
     oracle = reference.noise_density(z[:, None] - s, scale, "laplace") @ law
@@ -246,7 +248,7 @@ def test_a_chain_starts_in_either_branch_of_a_dropped_family() -> None:
     Without a chain there, R-hat is 1.00 and nobody knows.
     """
     z = np.array([[200.0], [225.0]])
-    given = Problem(
+    given = FamilyProblem(
         families.Exponential(), Interval(0.0, 2.0, "drop"), "x", z, np.full(2, 500.0), 4.0,
         "laplace", priors.Gamma(3, 1), (0, 1),
     )  # fmt: skip

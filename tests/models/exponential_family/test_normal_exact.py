@@ -14,10 +14,10 @@ pytestmark = pytest.mark.xdist_group("expfam")
 BOX = (-0.5, 0.7)
 
 
-def release(n: int, scale: float, mechanism: str, clamp: bool) -> normal_likelihood.Given:
+def release(n: int, scale: float, mechanism: str, clamp: bool) -> normal_likelihood.NoisySums:
     z = np.array([0.05 * n + 0.3 * scale, 0.06 * n - 0.2 * scale])
-    cut = normal_likelihood.Interval(*BOX, clamp)
-    return normal_likelihood.Given(z, float(n), scale, mechanism, cut, 16.0)
+    cut = normal_likelihood.BoxInterval(*BOX, clamp)
+    return normal_likelihood.NoisySums(z, float(n), scale, mechanism, cut, 16.0)
 
 
 @pytest.mark.parametrize("clamp", [False, True])
@@ -57,7 +57,7 @@ def test_which_sums_are_near(scale: float, kinds: set[int]) -> None:
     """Loud noise has parameters on every side of z; quiet noise tilts nothing."""
     given = release(1000, scale, "laplace", True)
     mean, variance = (a.ravel() for a in np.meshgrid(np.linspace(-1, 1, 9), [0.003, 0.03, 0.3]))
-    law = normal_likelihood.records(mean, variance, given.interval)
+    law = normal_likelihood.contributions(mean, variance, given.interval)
     found = normal_likelihood.sides(given, law)
     assert set(np.unique(found)) == kinds
 
@@ -69,7 +69,7 @@ def test_draws_are_those_of_a_brute_force_grid(clamp: bool) -> None:
     Means and sds within five standard errors of 20,000 independent draws (3e-6 a comparison).
     """
     given = release(30, 3.0, "laplace", clamp)
-    prior = normal_exact.Prior(0.1, 2.0, 4.0, 0.3)
+    prior = normal_exact.BoxPrior(0.1, 2.0, 4.0, 0.3)
     lv, m = np.meshgrid(np.linspace(-5.5, 2.5, 41), np.linspace(-3, 3, 49), indexing="ij")
     v = np.exp(lv)
     log = -4.5 * lv - 0.3 / v - 2.0 * (m - 0.1) ** 2 / (2 * v)
@@ -78,7 +78,7 @@ def test_draws_are_those_of_a_brute_force_grid(clamp: bool) -> None:
         drawn, error = normal_exact.sample(np.random.default_rng(0), given, prior, 20_000)
     weight = np.exp(log - log.max())
     weight /= weight.sum()
-    assert error < normal_exact.ENOUGH
+    assert error < normal_exact.MAX_INTERPOLATION_ERROR
     for values, grid in ((drawn[:, 0], m), (np.log(drawn[:, 1]), lv)):
         mean = (weight * grid).sum()
         sd = np.sqrt((weight * (grid - mean) ** 2).sum())

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 import noisewise as nw
-from noisewise.models.exponential_family import moments
 from noisewise.models.exponential_family import release as owner
+from noisewise.models.exponential_family import truncation
 from noisewise.models.exponential_family.families import FAMILIES
 from tests.inference.agreement import TOLERANCE, departures, known, summary
 
@@ -56,7 +56,7 @@ def test_moments_follow_by_differentiation(guided: dict[str, Any]) -> None:
     eta = family.natural(np.array([0.4]))
     x = np.arange(2, 8)
     weight = stats.nbinom.pmf(x, 3, 0.4)
-    mean, variance = moments.truncated(family, 1.0, 7.0, eta)
+    mean, variance = truncation.truncated_moments(family, 1.0, 7.0, eta)
     centre = weight @ x / weight.sum()
     assert float(mean[0]) == pytest.approx(centre, rel=1e-8)
     assert float(variance[0, 0]) == pytest.approx(
@@ -95,6 +95,27 @@ def test_a_name_can_be_taken_once(guided: dict[str, Any]) -> None:
         nw.release.register_family("negative-binomial")
     with pytest.raises(nw.ArgumentError, match="subclass"):
         nw.register_family(int)
+
+
+def test_a_family_that_lacks_a_part_is_refused_with_the_list_of_parts() -> None:
+    class Incomplete(nw.Family):
+        name = "incomplete"
+        parameters = ("rate",)
+
+    with pytest.raises(
+        nw.ArgumentError, match=r"Incomplete lacks domains, prior, cdf, .* has name"
+    ):
+        nw.register_family(Incomplete)
+    assert "incomplete" not in FAMILIES
+
+
+def test_a_family_states_a_domain_for_every_parameter() -> None:
+    class Undecided(FAMILIES["poisson"]):  # type: ignore[misc]
+        name = "undecided"
+        domains = ("positive", "positive")
+
+    with pytest.raises(nw.ArgumentError, match="one domain per parameter, out of unit, positive"):
+        nw.register_family(Undecided)
 
 
 def test_its_known_parameter_is_needed(guided: dict[str, Any]) -> None:

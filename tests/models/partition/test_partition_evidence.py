@@ -13,10 +13,9 @@ import pytest
 
 from noisewise.artifact import SearchError
 from noisewise.artifact.answer import Answer
-from noisewise.models.partition.fit import fit
-from noisewise.models.partition.lattice import probability_codes
-from noisewise.models.partition.prior import Zellner
-from noisewise.models.partition.quantile import _Search, draw
+from noisewise.models.partition.conjugate_regression import Zellner, fit
+from noisewise.models.partition.probability import probability_codes
+from noisewise.models.partition.quantile import IntervalSearch, draw_quantile
 from noisewise.privacy.mechanisms import calibrate
 from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import (
@@ -111,9 +110,9 @@ def _quantile(columns: list[np.ndarray], p: float, centred: bool, coverage: floa
     posterior = fit(moments, 0, Zellner(float(ROWS)), float(QUANTILE_PARTITIONS), 1.0)
     blank = quantile_blank(QUANTILE_PARTITIONS, p, "centred" if centred else "symmetric", EACH)
     noise = calibrate("laplace", sensitivity(blank, "replace-one"), EACH)
-    search = _Search(centred, 1.0, coverage, 40, EACH)
+    search = IntervalSearch(centred, 1.0, coverage, 40, EACH)
     try:
-        block = draw(posterior, blank, search, noise)
+        block = draw_quantile(posterior, blank, search, noise)
     except SearchError:
         return np.nan
     return Answer(block.statistic, block.noise, block.values[:, 0], True).quantile  # type: ignore[arg-type]

@@ -10,14 +10,21 @@ import pytest
 from scipy import stats
 
 from noisewise.artifact import ArgumentError
-from noisewise.models.partition import assignment
-from noisewise.models.partition.assignment import assign
-from noisewise.models.partition.fit import fit
-from noisewise.models.partition.moments import Accumulator, Moments
-from noisewise.models.partition.prior import Conjugate, Zellner, prior_of
+from noisewise.models.partition import partition_moments
+from noisewise.models.partition.conjugate_regression import (
+    NormalInverseGammaPrior,
+    Zellner,
+    fit,
+    prior_of,
+)
+from noisewise.models.partition.partition_moments import (
+    MomentsAccumulator,
+    PartitionMoments,
+    assign,
+)
 from tests.reference import partition_reference as plain
 
-NIG = Conjugate(
+NIG = NormalInverseGammaPrior(
     np.array([0.5, -1.0, 2.0]),
     np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.0], [0.1, 0.0, 0.5]]),
     shape=3.0,
@@ -31,8 +38,10 @@ def simulated(rows: int, seed: int = 1, offset: float = 0.0) -> list[np.ndarray]
     return [a, b, 1 + 2 * a - 0.5 * b + rng.standard_normal(rows)]
 
 
-def moments_of(columns: list[np.ndarray], partition: np.ndarray, partitions: int) -> Moments:
-    accumulator = Accumulator(len(columns), partitions)
+def moments_of(
+    columns: list[np.ndarray], partition: np.ndarray, partitions: int
+) -> PartitionMoments:
+    accumulator = MomentsAccumulator(len(columns), partitions)
     accumulator.add(columns, partition)
     return accumulator.result()
 
@@ -56,14 +65,14 @@ def test_assignment_is_uniform(partitions: int) -> None:
 def test_assignment_rejects_the_uneven_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """65,535 would favour low numbers: 65,536 is no multiple of 1,000."""
     drawn = [np.array([65_535, 64_999, 65_000, 7], np.uint16), np.array([1000, 5], np.uint16)]
-    monkeypatch.setattr(assignment.os, "urandom", lambda size: drawn.pop(0).tobytes())
+    monkeypatch.setattr(partition_moments.os, "urandom", lambda size: drawn.pop(0).tobytes())
     assert assign(4, 1000).tolist() == [999, 7, 0, 5]
 
 
 def test_assignment_asks_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     real = os.urandom
-    monkeypatch.setattr(assignment.os, "urandom", lambda n: asked.append(n) or real(n))
+    monkeypatch.setattr(partition_moments.os, "urandom", lambda n: asked.append(n) or real(n))
     assign(100, 10)
     assert sum(asked) >= 200
 
@@ -91,7 +100,7 @@ def test_where_a_batch_ends_changes_no_bit(piece: int) -> None:
     if piece < 400:
         columns, partition = [x[:3000] for x in columns], partition[:3000]
     whole = moments_of(columns, partition, 20)
-    accumulator = Accumulator(3, 20)
+    accumulator = MomentsAccumulator(3, 20)
     for start in range(0, len(partition), piece):
         window = slice(start, start + piece)
         accumulator.add([x[window] for x in columns], partition[window])
@@ -193,7 +202,7 @@ def test_a_proper_prior_fits_even_an_empty_partition() -> None:
 
 def test_priors_are_recognised_by_their_fields() -> None:
     given = SimpleNamespace(mean=[0, 0], precision=np.eye(2), shape=1, rate=1)
-    assert isinstance(prior_of(given, 2), Conjugate)
+    assert isinstance(prior_of(given, 2), NormalInverseGammaPrior)
     assert prior_of(None, 2) == Zellner()
     assert Zellner().settled(50) == Zellner(50.0)
 

@@ -14,11 +14,11 @@ import pytest
 from scipy import stats
 
 from noisewise.artifact import Noise, ProbabilitySums, QuantileSum, SearchError
-from noisewise.models.partition import search
-from noisewise.models.partition.fit import fit
-from noisewise.models.partition.lattice import probability_codes, quantile_codes
-from noisewise.models.partition.moments import Accumulator
-from noisewise.models.partition.prior import Zellner
+from noisewise.models.partition import private_interval_search as search
+from noisewise.models.partition.conjugate_regression import Zellner, fit
+from noisewise.models.partition.partition_moments import MomentsAccumulator
+from noisewise.models.partition.probability import probability_codes
+from noisewise.models.partition.quantile import quantile_codes
 from noisewise.privacy.mechanisms import calibrate
 from noisewise.privacy.sensitivity import Sensitivity, sensitivity
 from tests.privacy.audit import epsilon_lower_bound
@@ -45,7 +45,7 @@ def tables() -> list[tuple[np.ndarray, int, np.ndarray]]:
 
 
 def marginals(columns: np.ndarray, power: float, share: float):  # type: ignore[no-untyped-def]
-    accumulator = Accumulator(2, PARTITIONS)
+    accumulator = MomentsAccumulator(2, PARTITIONS)
     accumulator.add(list(columns), PARTITION)
     return fit(accumulator.result(), 0, Zellner(50.0), power, share)
 
@@ -143,8 +143,8 @@ def test_no_penalty_of_a_candidate_moves_by_more_than_claimed() -> None:
         change = search.penalties(new, found, 0.3) - search.penalties(old, found, 0.3)
         reached = max(reached, int(np.abs(change).max()))
         assert change[-1] == 0  # "no interval" is public
-    assert reached <= search.WORTH
-    assert reached > search.WORTH / 2
+    assert reached <= search.MAX_WORTH
+    assert reached > search.MAX_WORTH / 2
 
 
 def test_counts_equal_a_loop() -> None:
@@ -210,7 +210,7 @@ def test_a_generous_budget_finds_a_close_interval(
     centre: float, spread: float, scale: float
 ) -> None:
     q = np.random.default_rng(14).normal(centre, spread, 2000)
-    c, r = search.centred(q, scale, 50.0)
+    c, r = search.centred_interval(q, scale, 50.0)
     assert np.mean(np.abs(q - c) <= r) > 0.8
     assert r < 8 * spread
 
@@ -218,11 +218,11 @@ def test_a_generous_budget_finds_a_close_interval(
 def test_a_search_that_finds_nothing_says_so() -> None:
     q = np.full(500, 1e9)
     with pytest.raises(SearchError, match=r"no interval was found .* the budget stays spent"):
-        search.centred(q, 1.0, 5.0)
+        search.centred_interval(q, 1.0, 5.0)
     with pytest.raises(SearchError, match=r"found no bound within its cap: up to ±8, .* stays"):
-        search.symmetric(q, 1.0, 0.5, 3, search.threshold_noise(5.0))
+        search.symmetric_radius(q, 1.0, 0.5, 3, search.threshold_noise(5.0))
     with pytest.raises(SearchError, match="no bound within its cap"):
-        search.symmetric(np.full(500, np.nan), 1.0, 0.5, 3, search.threshold_noise(5.0))
+        search.symmetric_radius(np.full(500, np.nan), 1.0, 0.5, 3, search.threshold_noise(5.0))
 
 
 # -- the audit that guards the other mechanisms --------------------------------------------------

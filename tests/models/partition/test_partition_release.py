@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.cli.main import app
-from noisewise.models.partition import moments
+from noisewise.models.partition import partition_moments
 from noisewise.privacy.ledger import open_ledger
 from tests.reference import partition_reference as plain
 
@@ -56,7 +56,7 @@ def zellner(table: pd.DataFrame) -> plain.Natural:
 def _dealt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partitions by row number, so that a slow oracle can follow."""
     dealt = lambda rows, partitions: np.arange(rows) % partitions  # noqa: E731
-    monkeypatch.setattr(moments, "assign", dealt)
+    monkeypatch.setattr(partition_moments, "assign", dealt)
 
 
 # -- limit cases ---------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_add_remove_hides_n_and_needs_a_public_g() -> None:
 @pytest.mark.filterwarnings("ignore")  # DuckDB warns of its own, and pandas' options to come
 def test_every_source_gives_the_same_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dealt = lambda rows, partitions: np.zeros(rows, int)  # noqa: E731  # order does not matter
-    monkeypatch.setattr(moments, "assign", dealt)
+    monkeypatch.setattr(partition_moments, "assign", dealt)
     table = frame()
     table.to_parquet(tmp_path / "t.parquet")
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -217,16 +217,16 @@ def test_memory_does_not_grow_with_rows() -> None:
             for _ in range(self.batches):
                 yield {c: rng.standard_normal(2**15) for c in plan.numeric}
 
-    from noisewise.models.partition.ask import ask
+    from noisewise.models.partition.regression_question import regression_question
 
-    asked = ask(
+    asked = regression_question(
         x=["a", "b"], y="y", coefficient="a", partitions=500, prior=None, fill=None, epsilon=1.0,
         neighbours="replace-one",
     )  # fmt: skip
     peaks = []
     for batches in (4, 40):
         tracemalloc.start()
-        moments.read(Endless(batches), asked.plan, 500)  # type: ignore[arg-type]
+        partition_moments.read_partitions(Endless(batches), asked.plan, 500)  # type: ignore[arg-type]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0]

@@ -7,10 +7,11 @@ from typing import Any
 
 from noisewise.artifact import Release
 from noisewise.models.exponential_family import exact, gibbs, naive
-from noisewise.models.exponential_family.families import FAMILIES, register
+from noisewise.models.exponential_family.families import FAMILIES
+from noisewise.models.exponential_family.families import register_family as register
 from noisewise.models.exponential_family.family import Conjugate, Family
-from noisewise.models.exponential_family.problem import problem
-from noisewise.models.exponential_family.several import together
+from noisewise.models.exponential_family.problem import combine_problems as together
+from noisewise.models.exponential_family.problem import family_problem as problem
 
 METHODS: dict[str, Callable[..., Any]] = {
     "exact": exact.run,
@@ -29,7 +30,7 @@ def best(release: Release) -> str:
     if distribution == "normal":
         groups = 1 if release.groups is None else len(release.groups.keys)
         return "gibbs" if release.n is None or groups > MOST else "exact"
-    return "exact" if exact.serves(distribution) else "gibbs"
+    return "exact" if exact.has_exact_method(distribution) else "gibbs"
 
 
 __all__ = ["FAMILIES", "METHODS", "Conjugate", "Family", "best", "problem", "register", "together"]

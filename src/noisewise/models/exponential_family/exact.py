@@ -1,11 +1,11 @@
 """Method ``exact``: the posterior of one parameter without Monte Carlo (errata E19, E15).
 
-Categories and the normal have files of their own.
+Categories (``categorical_exact.py``) and the normal (``normal_exact.py``) have files of their own.
 
-The likelihood of the released sum is a Fourier series (``kernel.py``, ``likelihood.py``) where sums
-come near it and a closed form where they do not (``far.py``), for every n, for records dropped or
-clamped, for Laplace and Gaussian noise. The posterior lives on a grid;
-draws are independent, by its inverse CDF. Releases are sorted by their sum and share grids.
+The likelihood of the released sum is a Fourier series where sums come near it and a closed form
+where they do not (``fourier_likelihood.py``), for every n, for records dropped or clamped, for
+Laplace and Gaussian noise. The posterior lives on a grid (``parameter_grid.py``); draws are
+independent, by its inverse CDF. Releases are sorted by their sum and share grids.
 
 Laplace noise forgets how far outside the possible sums a release lies: for z above every s,
 exp(-|z-s|/b) ∝ exp(-|z'-s|/b) with z' the largest sum. So z is first clamped to the possible sums,
@@ -15,60 +15,71 @@ which changes nothing in the posterior and everything in the arithmetic.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.inference._bar import Report
 from noisewise.inference._blas import one_blas_thread
 from noisewise.inference.posterior import Posterior
-from noisewise.models.exponential_family import (
-    categorical_exact,
-    far,
-    grid,
-    law,
-    normal_exact,
-    secret_size,
+from noisewise.models.exponential_family import categorical_exact, normal_exact, parameter_grid
+from noisewise.models.exponential_family.families import Categorical, Normal, find_family
+from noisewise.models.exponential_family.family import TINY
+from noisewise.models.exponential_family.fourier_likelihood import (
+    FourierSeries,
+    bennett_reach,
+    contribution_ends,
+    contribution_law,
+    noise_series,
+    series_likelihood,
+    sums_come_near,
+    tilted_likelihood,
+    unknown_n_likelihood,
 )
-from noisewise.models.exponential_family.assemble import posterior
-from noisewise.models.exponential_family.families import Categorical, Normal, find
-from noisewise.models.exponential_family.kernel import Series, series
-from noisewise.models.exponential_family.likelihood import likelihood, one_record
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.parameter_grid import PointMoments, Span
+from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.problem import FamilyProblem
 
-Report = Callable[[int, int], None]
-
-PER_DEVIATION = 8
-"""Grid points per posterior standard deviation, at least."""
-WIDEST = 500.0
-"""Posterior deviations one grid may span before its releases are split into two grids."""
-MODES = 4096
+POINTS_PER_DEVIATION = 8
+"""Grid points per posterior standard deviation, at least (chosen)."""
+MAX_GRID_DEVIATIONS = 500.0
+"""Posterior deviations one grid may span before its releases are split into two grids: 8 points
+for each are about the largest grid, 4096."""
+MAX_FREQUENCIES = 4096
+"""Terms of a Fourier series, at most (chosen)."""
 NODES = (64, 256, 1024, 4096)
-FLOOR = 1e-13
+"""Sizes of the Gauss-Legendre rule for one record: few, so that few shapes are compiled."""
+RELATIVE_ROUNDING = 1e-13
 """Fourier sums are right to rounding: less than this, relative to the peak, is taken for zero."""
-SLAB = 512
-"""Releases that share a grid, at most: their densities stay in the cache."""
+MAX_EDGE_DENSITY = 1e-7
+"""Density at a grid's ends, relative to the peak, above which the grid is widened (chosen)."""
+MAX_RELEASES_PER_GRID = 512
+"""Releases that share a grid, at most (chosen): their densities stay in the cache."""
+GAUSSIAN_FREQUENCIES = 8.5
+"""In units of 1/b: beyond, the Gaussian kernel's transform is below e^-36."""
+LAPLACE_COUNT_REACH = 45
+"""Scales of a noisy count beyond which a larger n has weight e^-45: none."""
 
 
-class Density(NamedTuple):
-    """Posterior densities (release, point) on a grid of θ's stretched coordinate."""
+class GridDensity(NamedTuple):
+    """Posterior densities (release, point) on a grid v of θ's stretched coordinate."""
 
     v: np.ndarray
     values: np.ndarray
 
 
-def serves(distribution: object) -> bool:
-    """Whether there is an exact method for the family of that name."""
-    kind = find(distribution)
+def has_exact_method(distribution: object) -> bool:
+    """Tell whether there is an exact method for the family of that name."""
+    kind = find_family(distribution)
     return kind in (Categorical, Normal) or len(kind.parameters) == 1
 
 
 def run(
-    problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
+    problem: FamilyProblem, seed: int, chains: int, draws: int, progress: Report | None = None
 ) -> Posterior:
-    """Independent draws from the exact posterior of every group."""
+    """Draw independently from the exact posterior of every group."""
     if isinstance(problem.family, Categorical):
         return categorical_exact.run(problem, seed, chains, draws, progress)
     if isinstance(problem.family, Normal):
@@ -85,20 +96,19 @@ def run(
     uniforms = rng.random((groups, chains * draws))
     done = 0
     with one_blas_thread():
-        for rows in _alike(problem):
-            for part, found in densities(problem, rows):
-                drawn[part] = quantiles(found.v, found.values, uniforms[part])
+        for rows in rows_by_size(problem):
+            for part, density in densities(problem, rows):
+                drawn[part] = quantiles(density.v, density.values, uniforms[part])
                 done += len(part)
                 if progress is not None:
                     progress(done, groups)
-    theta = np.asarray(grid.parameter(problem.family, jnp.asarray(drawn)))
+    theta = np.asarray(parameter_grid.parameter(problem.family, jnp.asarray(drawn)))
     shaped = theta.reshape(groups, chains, draws)[..., None]
-    told = {} if problem.counted is None else {"n": "secret: flat prior over 0, 1, 2, …"}
-    return posterior(problem, shaped, "exact", told)
+    return assemble_posterior(problem, shaped, "exact", problem.unknown_n_note)
 
 
-def _alike(problem: Problem) -> list[np.ndarray]:
-    """Groups with the same n, sorted by z; a secret n is each group's own."""
+def rows_by_size(problem: FamilyProblem) -> list[np.ndarray]:
+    """Return groups with the same n together, sorted by z; a secret n is each group's own."""
     if problem.counted is not None:
         return [np.array([r]) for r in range(len(problem.z))]
     order = np.lexsort((problem.z[:, 0], problem.n))
@@ -106,113 +116,114 @@ def _alike(problem: Problem) -> list[np.ndarray]:
     return np.split(order, cuts)
 
 
-def densities(problem: Problem, rows: np.ndarray) -> list[tuple[np.ndarray, Density]]:
-    """Grids and densities for groups of one n, sorted by z: as few grids as will resolve them."""
+def densities(problem: FamilyProblem, rows: np.ndarray) -> list[tuple[np.ndarray, GridDensity]]:
+    """Return grids and densities for groups of one n, sorted by z: as few as resolve them."""
     n = float(problem.n[rows[0]])
-    z = possible(problem, problem.z[rows, 0], n)
+    z = clamped_to_possible(problem, problem.z[rows, 0], n)
     ends = {0, len(rows) - 1, len(rows) // 2}
-    single = [grid.locate(problem, float(z[e]), n) for e in ends]
-    span = grid.union(single)
+    single = [parameter_grid.locate(problem, float(z[e]), n) for e in ends]
+    span = parameter_grid.union(single)
     # Two modes far apart are wide by themselves: splitting would not make them narrower.
-    worth = span.deviations > max(WIDEST, 1.3 * max(s.deviations for s in single))
+    widest = max(s.deviations for s in single)
+    too_wide = span.deviations > max(MAX_GRID_DEVIATIONS, 1.3 * widest)
     # Releases between those that were located must not fall into a gap between their grids.
-    worth |= len(rows) > len(ends) and grid.gap(single)
-    if (worth and z[0] < z[-1]) or len(rows) > SLAB:
+    too_wide |= len(rows) > len(ends) and parameter_grid.has_gap(single)
+    if (too_wide and z[0] < z[-1]) or len(rows) > MAX_RELEASES_PER_GRID:
         half = len(rows) // 2
-        if worth:
+        if too_wide:
             half = int(np.clip(np.searchsorted(z, (z[0] + z[-1]) / 2), 1, len(rows) - 1))
         return densities(problem, rows[:half]) + densities(problem, rows[half:])
     counted = None if problem.counted is None else float(problem.counted[rows[0]])
     for _ in range(4):
-        found = _on_grid(problem, z, n, counted, span)
-        edge = found.values[:, [0, -1]].max(axis=0) / found.values.max()
-        if (edge < 1e-7).all() or _at_the_end(problem, span):
+        density = _density_on_grid(problem, z, n, counted, span)
+        edge = density.values[:, [0, -1]].max(axis=0) / density.values.max()
+        if (edge < MAX_EDGE_DENSITY).all() or _reaches_domain_end(problem, span):
             break
         span = span.widened()
-    return [(rows, found)]
+    return [(rows, density)]
 
 
-def _at_the_end(problem: Problem, span: grid.Span) -> bool:
-    low, high = grid.WIDEST[problem.family.domains[0]]
+def _reaches_domain_end(problem: FamilyProblem, span: Span) -> bool:
+    low, high = parameter_grid.DOMAIN_ENDS[problem.family.domains[0]]
     return bool(span.v[0] <= low or span.v[-1] >= high)
 
 
-def possible(problem: Problem, z: np.ndarray, n: float) -> np.ndarray:
-    """Laplace: z clamped to the sums that n records can have (n up to any where it is secret)."""
+def clamped_to_possible(problem: FamilyProblem, z: np.ndarray, n: float) -> np.ndarray:
+    """Clamp z, where noise is Laplace, to the sums that n records (or any number) can have."""
     if problem.mechanism == "gaussian":
         return z
-    low, high = law.ends(problem.family, problem.interval)
+    low, high = contribution_ends(problem.family, problem.interval)
     if problem.counted is None:
         return np.asarray(np.clip(z, n * low, n * high))
     return np.asarray(np.clip(z, None if low < 0 else 0.0, None if high > 0 else 0.0))
 
 
-def _on_grid(
-    problem: Problem, z: np.ndarray, n: float, counted: float | None, span: grid.Span
-) -> Density:
-    size = math.ceil(PER_DEVIATION * span.deviations)
+def _density_on_grid(
+    problem: FamilyProblem, z: np.ndarray, n: float, counted: float | None, span: Span
+) -> GridDensity:
+    """Return prior times likelihood of every z on a grid over this span."""
+    size = math.ceil(POINTS_PER_DEVIATION * span.deviations)
     v = span.points(1 << max(9, min(12, (size - 1).bit_length())))
-    log_prior, eta, mean, variance = grid.described(problem, v)
+    at = parameter_grid.point_moments(problem, v)
     if counted is None:
-        found = _public_size(problem, z, n, span, eta, mean, variance)
+        likelihood = _public_n_likelihood(problem, z, n, span, at)
     else:
-        found = _secret_size(problem, z, n, counted, span, eta, mean, variance)
-    if (found.max(axis=1) < 1e3 * FLOOR).any():
+        likelihood = _secret_n_likelihood(problem, z, n, counted, span, at)
+    if (likelihood.max(axis=1) < 1e3 * RELATIVE_ROUNDING).any():
         raise ArgumentError(
             "prior: it contradicts the release so strongly that the likelihood vanishes wherever "
             "the prior does not; check the prior's units, or give a weaker one"
         )
-    found = np.where(found > FLOOR * found.max(axis=1, keepdims=True), found, 0.0)
-    return Density(v, found * np.exp(log_prior - log_prior.max()))
+    peak = likelihood.max(axis=1, keepdims=True)
+    likelihood = np.where(likelihood > RELATIVE_ROUNDING * peak, likelihood, 0.0)
+    return GridDensity(v, likelihood * np.exp(at.log_prior - at.log_prior.max()))
 
 
-def _public_size(
-    problem: Problem, z: np.ndarray, n: float, span: grid.Span, eta: np.ndarray, mean: np.ndarray,
-    variance: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """The transform for parameters whose sums may come near z, a closed form for the others."""
+def _public_n_likelihood(
+    problem: FamilyProblem, z: np.ndarray, n: float, span: Span, at: PointMoments
+) -> np.ndarray:
+    """Use the series for parameters whose sums may come near z, a closed form for the others."""
     family, b = problem.family, problem.scale
-    low, high = ends = law.ends(family, problem.interval)
-    near = far.near(z, n, ends, mean, variance, b, problem.mechanism)
+    low, high = ends = contribution_ends(family, problem.interval)
+    near = sums_come_near(z, n, ends, at.mean, at.variance, b, problem.mechanism)
     some = np.flatnonzero(near.any(axis=0))
     if len(some) == 0:
-        record = one_record(family, problem.interval, eta, NODES[0])
-        return far.likelihood(record, mean, z, n, b, problem.mechanism)
-    stray = far.stray(n * variance[some], high - low)
-    highest = np.minimum(n * mean[some] + stray, n * high)
-    lowest = np.maximum(n * mean[some] - stray, n * low)
+        law = contribution_law(family, problem.interval, at.eta, NODES[0])
+        return tilted_likelihood(law, at.mean, z, n, b, problem.mechanism)
+    stray = bennett_reach(n * at.variance[some], high - low)
+    highest = np.minimum(n * at.mean[some] + stray, n * high)
+    lowest = np.maximum(n * at.mean[some] - stray, n * low)
     last = np.where(near, z[:, None], -np.inf).max(axis=0)[some]
     first = np.where(near, z[:, None], np.inf).min(axis=0)[some]
     reach = max((last - lowest).max(), (highest - first).max(), b * 1e-6)
-    spread = max(span.spread, float(np.sqrt(variance[some].min())))
+    spread = max(span.spread, float(np.sqrt(at.variance[some].min())))
     noise = _series(problem, reach, _highest_frequency(spread, n, high - low))
-    record = one_record(family, problem.interval, eta, _nodes(noise, high - low))
-    close = likelihood(record.of(some), noise, z, n)
+    law = contribution_law(family, problem.interval, at.eta, _node_count(noise, high - low))
+    close = series_likelihood(law.of(some), noise, z, n)
     if near.all():
         return close
-    found = far.likelihood(record, mean, z, n, b, problem.mechanism)
-    found[:, some] = np.where(near[:, some], close, found[:, some])
-    return found
+    likelihood = tilted_likelihood(law, at.mean, z, n, b, problem.mechanism)
+    likelihood[:, some] = np.where(near[:, some], close, likelihood[:, some])
+    return likelihood
 
 
-def _secret_size(
-    problem: Problem, z: np.ndarray, n: float, counted: float, span: grid.Span, eta: np.ndarray,
-    mean: np.ndarray, variance: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    low, high = law.ends(problem.family, problem.interval)
-    most = max(counted, 0) + 45 * problem.count_scale + 1
-    stray = far.stray(most * variance, high - low)
-    highest = np.minimum(np.maximum(most * mean, 0.0) + stray, max(most * high, 0))
-    lowest = np.maximum(np.minimum(most * mean, 0.0) - stray, min(most * low, 0))
+def _secret_n_likelihood(
+    problem: FamilyProblem, z: np.ndarray, n: float, counted: float, span: Span, at: PointMoments
+) -> np.ndarray:
+    """Use the series with n summed out, over every sum that some likely n can have."""
+    low, high = contribution_ends(problem.family, problem.interval)
+    most = max(counted, 0) + LAPLACE_COUNT_REACH * problem.count_scale + 1
+    stray = bennett_reach(most * at.variance, high - low)
+    highest = np.minimum(np.maximum(most * at.mean, 0.0) + stray, max(most * high, 0))
+    lowest = np.maximum(np.minimum(most * at.mean, 0.0) - stray, min(most * low, 0))
     reach = max(z.max() - lowest.min(), highest.max() - z.min(), problem.scale * 1e-6)
     noise = _series(problem, reach, _highest_frequency(span.spread, n, high - low))
-    nodes = _nodes(noise, high - low)
-    record = one_record(problem.family, problem.interval, eta, nodes)
-    return secret_size.likelihood(record, noise, z, counted, problem.mechanism, problem.count_scale)
+    law = contribution_law(problem.family, problem.interval, at.eta, _node_count(noise, high - low))
+    return unknown_n_likelihood(law, noise, z, counted, problem.mechanism, problem.count_scale)
 
 
-def _series(problem: Problem, reach: float, frequency: float) -> Series:
-    """Only as many terms as count.
+def _series(problem: FamilyProblem, reach: float, frequency: float) -> FourierSeries:
+    """Return the noise's series with only as many terms as count.
 
     Laplace: beyond, the noise's own coefficients add up to less than 1/(1000π) at its kink.
     Gaussian: beyond, they are less than e^-36; but not those of the kernel on whole numbers, which
@@ -222,27 +233,28 @@ def _series(problem: Problem, reach: float, frequency: float) -> Series:
     if problem.mechanism == "laplace":
         frequency = min(frequency, 1000 / problem.scale)
     elif not whole:
+        most = GAUSSIAN_FREQUENCIES / problem.scale
         # Whole sums seen from between them: φⁿ comes back at 2π, so quiet noise needs all its own.
-        comes_back = problem.between and 8.5 / problem.scale > np.pi
-        frequency = 8.5 / problem.scale if comes_back else min(frequency, 8.5 / problem.scale)
-    noise = series(reach, problem.scale, problem.mechanism, whole, frequency)
-    return Series(*(a[:MODES] for a in noise))
+        comes_back = problem.between and most > np.pi
+        frequency = most if comes_back else min(frequency, most)
+    noise = noise_series(reach, problem.scale, problem.mechanism, whole, frequency)
+    return FourierSeries(*(a[:MAX_FREQUENCIES] for a in noise))
 
 
-def _nodes(noise: Series, width: float) -> int:
-    """Enough for the fastest oscillation over one record's range."""
+def _node_count(noise: FourierSeries, width: float) -> int:
+    """Return a size of the rule that resolves the fastest oscillation over a record's range."""
     wanted = 0.6 * 1.5 * noise.frequency[-1] * width + 48
-    return next((q for q in NODES if q >= wanted), NODES[-1])
+    return next((size for size in NODES if size >= wanted), NODES[-1])
 
 
 def _highest_frequency(spread: float, n: float, width: float) -> float:
-    """Where φⁿ has died: like a normal's for many records, like a power for few."""
+    """Return where φⁿ has died: like a normal's for many records, like a power for few."""
     decay = max(7.8 / math.sqrt(n), min(10 ** (15 / n), 200.0) if n > 0 else 200.0)
     return decay / max(spread, 1e-3 * width)
 
 
 def quantiles(v: np.ndarray, density: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Inverse CDFs of densities (release, point), linear between points, at (release, draw)."""
+    """Invert the CDFs of densities (release, point), linear between points, at (release, draw)."""
     width = np.diff(v)
     cumulative = np.zeros_like(density)
     np.cumsum(width * (density[:, 1:] + density[:, :-1]) / 2, axis=1, out=cumulative[:, 1:])
@@ -256,5 +268,5 @@ def quantiles(v: np.ndarray, density: np.ndarray, uniform: np.ndarray) -> np.nda
     # The share x of a cell: left x + (right - left) x²/2 = rest, in cells of width 1.
     rest = (target - below) / width[at]
     root = np.sqrt(np.maximum(left**2 + 2 * (right - left) * rest, 0.0))
-    share = np.clip(2 * rest / np.maximum(left + root, 1e-300), 0.0, 1.0)
+    share = np.clip(2 * rest / np.maximum(left + root, TINY), 0.0, 1.0)
     return np.asarray(v[at] + share * width[at])

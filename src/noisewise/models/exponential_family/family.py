@@ -1,12 +1,15 @@
-"""What a family says of itself; everything else follows by automatic differentiation.
+"""The contract of a family; everything else follows from it by automatic differentiation.
 
-An exponential family has density h(x) exp(ηᵀt(x) - A(η)) (thesis 4.1). A family file gives the
+An exponential family has density h(x) exp(ηᵀt(x) - A(η)) (thesis 4.1). A family gives the
 log-partition function A, the statistic t, the CDF in natural parameters, the map from the user's
 parameters to η, its conjugate prior, and which sums are possible. Moments of t, also of records
-inside an interval (thesis eq. 4.1, 4.3, 4.4), are derivatives of these (``moments.py``).
+inside an interval (thesis eq. 4.1, 4.3, 4.4), are derivatives of these (``truncation.py``).
 
 Conjugacy (thesis B.1.1): a prior exp(λ₁ᵀη - λ₂A(η)) becomes λ₁ + s, λ₂ + n. ``Conjugate`` holds λ;
 λ₂ may be a vector where a prior counts its records more than once (the normal's κ and 2a).
+
+Conjugate posteriors are gamma, beta, Dirichlet and normal laws; ``gamma_variates`` and
+``dirichlet_variates`` draw them for a whole batch, for use in ``Family.draw``.
 """
 
 from __future__ import annotations
@@ -22,28 +25,45 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, PowerSums
+from noisewise.numerics.sampling import gamma as gamma_above_one
 
 Domain = Literal["unit", "positive", "real"]
 """Where a parameter lives: (0, 1), (0, ∞) or everywhere."""
+
+TINY = 1e-300
+"""Chosen: stands in for zero where zero would be divided by, or taken to a power."""
 
 
 class Conjugate(NamedTuple):
     """λ₁ (…, statistic) and λ₂ (…, counts): the prior, or the posterior after s and n."""
 
-    sums: Any
-    counts: Any
+    sums: jax.Array
+    counts: jax.Array
 
-    def updated(self, s: Any, n: Any) -> Conjugate:
-        """Conjugate-Update of thesis B.1.1; ``n`` lacks the last axis of ``s``."""
+    def updated(self, s: jax.Array, n: jax.Array) -> Conjugate:
+        """Return λ after n records that add up to s (thesis B.1.1, Conjugate-Update).
+
+        Args:
+            s: sums of the statistic, shape (…, statistic).
+            n: numbers of records, shape (…): without the last axis of ``s``.
+        """
         sums, counts = self.sums + s, self.counts + jnp.asarray(n)[..., None]
         return Conjugate(sums, jnp.broadcast_to(counts, (*sums.shape[:-1], counts.shape[-1])))
+
+    def repeated(self, *lead: int) -> Conjugate:
+        """Return the same λ for every entry of a batch with these leading axes."""
+        arrays = map(jnp.asarray, self)
+        return Conjugate(*(jnp.broadcast_to(a, (*lead, *a.shape)) for a in arrays))
 
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """One family; fields of a subclass are its known parameters (``trials``, ``shape``).
+    """A one-column exponential family; its dataclass fields are known parameters (``trials``).
 
-    Frozen and hashable, so that a compiled sampler is tied to it.
+    Frozen and hashable, so that a compiled sampler is tied to it. Class attributes: ``name`` is the
+    word in the release file; ``parameters`` and ``domains`` are the names of the unknown parameters
+    and where each lives; ``support`` holds the least and the greatest record; ``whole`` says that
+    records are whole numbers; ``prior`` is the type of its conjugate prior.
     """
 
     name: ClassVar[str]
@@ -55,94 +75,109 @@ class Family(ABC):
 
     @classmethod
     def for_release(cls, model: Mapping[str, Any], statistic: PowerSums) -> Family:
-        """The family with its known parameters, from the words of a release."""
-        names = [field.name for field in fields(cls)]
-        absent = [n for n in names if n not in model]
+        """Return the family with the known parameters that a release states in its model."""
+        known = [field.name for field in fields(cls)]
+        absent = [name for name in known if name not in model]
         if absent:
             raise ArgumentError(f"release: its model lacks {absent[0]!r}, which {cls.name} needs")
-        return cls(**{n: model[n] for n in names})
+        return cls(**{name: model[name] for name in known})
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the draws."""
+        """Return the names of the draws."""
         return self.parameters
 
     @property
     def dimension(self) -> int:
-        """Components of the statistic."""
+        """Return the number of components of the statistic."""
         return len(self.parameters)
 
     # -- the model -------------------------------------------------------------------------
 
     @abstractmethod
     def natural(self, theta: jax.Array) -> jax.Array:
-        """η of one parameter vector θ."""
+        """Return η of one parameter vector θ."""
 
     @abstractmethod
     def log_partition(self, eta: jax.Array) -> jax.Array:
-        """A(η)."""
+        """Return A(η)."""
 
     @abstractmethod
     def cdf(self, x: jax.Array, eta: jax.Array) -> jax.Array:
-        """P(X ≤ x), differentiable in η (and in x where continuous); 0 and 1 outside."""
+        """Return P(X ≤ x), differentiable in η (and in x where continuous); 0 and 1 outside."""
 
     def statistic(self, x: jax.Array) -> jax.Array:
-        """t(x) of one record; x itself unless overridden."""
+        """Return t(x) of one record; x itself unless overridden."""
         return jnp.asarray(x)[None]
 
     # -- units -----------------------------------------------------------------------------
 
     @property
     def standard(self) -> Family:
-        """The same family in units of its own, so that one compilation serves all releases."""
+        """Return the family in units of its own, so that one compilation serves all releases."""
         return self
 
     def to_standard(self, x: np.ndarray) -> np.ndarray:
-        """Records in these units."""
+        """Convert records to the units of ``standard``."""
         return x
 
     def from_standard(self, theta: np.ndarray) -> np.ndarray:
-        """Parameters (…, parameter) back in the user's units."""
+        """Convert parameters (…, parameter) from those units to the user's."""
         return theta
 
     # -- the prior -------------------------------------------------------------------------
 
     @abstractmethod
     def default_prior(self, bounds: Bounds) -> Any:
-        """Weak, in the user's units."""
+        """Return a weak prior in the user's units, made from the public bounds alone."""
 
     @abstractmethod
     def conjugate(self, prior: Any) -> Conjugate:
-        """λ of a prior of the family's own type."""
+        """Return λ of a prior of the family's own type."""
 
     @abstractmethod
     def draw(self, key: jax.Array, given: Conjugate) -> jax.Array:
-        """θ (…, parameter) given λ, for a whole batch."""
+        """Draw θ (…, parameter) given λ, for a whole batch."""
 
     # -- records ---------------------------------------------------------------------------
 
     def valid(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """Whether s (…, statistic) can be the sum of n records; by ``support`` where t(x) = x."""
+        """Tell whether s (…, statistic) can be the sum of n records; here, where t(x) = x."""
         low, high = self.support
         return (s[..., 0] >= n * low) & (s[..., 0] <= n * high)
 
     def nearest(self, s: jax.Array, n: jax.Array) -> jax.Array:
-        """A valid s close to an impossible one; where it is used it is counted (errata E18)."""
+        """Return a possible s near an impossible one; callers count its use (errata E18)."""
         low, high = self.support
         return jnp.clip(s, (jnp.asarray(n) * low)[..., None], (jnp.asarray(n) * high)[..., None])
 
     @abstractmethod
     def records(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
-        """One new record for each θ (…, parameter)."""
+        """Draw one new record for each θ (…, parameter)."""
 
     def mean(self, theta: np.ndarray) -> np.ndarray:
-        """E[x] for each θ (…, parameter): the derivative of A where t(x) = x."""
+        """Return E[x] for each θ (…, parameter): the derivative of A where t(x) = x."""
         flat = jnp.asarray(theta).reshape(-1, theta.shape[-1])
-        slope: Any = jax.vmap(lambda th: jax.grad(self.log_partition)(self.natural(th))[0])
-        return np.asarray(slope(flat)).reshape(theta.shape[:-1])
+        slopes = jax.vmap(lambda th: jax.grad(self.log_partition)(self.natural(th))[0])(flat)
+        return np.asarray(slopes).reshape(theta.shape[:-1])
 
 
 @partial(jax.jit, static_argnums=0)
-def draw(family: Family, key: jax.Array, given: Conjugate) -> jax.Array:
-    """``family.draw``, compiled once for a family and a shape."""
+def draw_parameters(family: Family, key: jax.Array, given: Conjugate) -> jax.Array:
+    """Draw θ by ``family.draw``, compiled once for a family and a shape."""
     return family.draw(key, given)
+
+
+def gamma_variates(key: jax.Array, shape: jax.Array) -> jax.Array:
+    """Draw Gamma(shape, 1) for any shape > 0: below one, Gamma(a) = Gamma(a + 1) · U^(1/a)."""
+    gamma_key, boost_key = jax.random.split(key)
+    small = shape < 1
+    value = gamma_above_one(gamma_key, jnp.where(small, shape + 1, shape))
+    uniform = jax.random.uniform(boost_key, shape.shape, minval=TINY)
+    return jnp.where(small, value * uniform ** (1 / jnp.where(small, shape, 1.0)), value)
+
+
+def dirichlet_variates(key: jax.Array, alpha: jax.Array) -> jax.Array:
+    """Draw probabilities along the last axis from Dirichlet(alpha); Beta where it has two."""
+    value = jnp.maximum(gamma_variates(key, alpha), TINY)
+    return value / value.sum(axis=-1, keepdims=True)

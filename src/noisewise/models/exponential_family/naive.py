@@ -11,14 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.inference._bar import Report
 from noisewise.inference.posterior import Posterior
-from noisewise.models.exponential_family.assemble import posterior
-from noisewise.models.exponential_family.family import Conjugate, draw
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.family import Conjugate, draw_parameters
+from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.problem import FamilyProblem
 
 
-def run(problem: Problem, seed: int, chains: int, draws: int, progress: object = None) -> Posterior:
-    """Independent draws; nothing to converge."""
+def run(
+    problem: FamilyProblem, seed: int, chains: int, draws: int, progress: Report | None = None
+) -> Posterior:
+    """Draw independently from the conjugate posterior of the noisy sums; quick, so unreported."""
     family, n = problem.family, jnp.asarray(problem.n)
     z = jnp.asarray(problem.z)
     valid = family.valid(z, n)
@@ -26,6 +29,6 @@ def run(problem: Problem, seed: int, chains: int, draws: int, progress: object =
     given = Conjugate(*map(jnp.asarray, problem.conjugate)).updated(s, n)
     shape = (len(z), chains, draws)
     wide = Conjugate(*(jnp.broadcast_to(a[:, None, None], (*shape, a.shape[-1])) for a in given))
-    theta = np.asarray(draw(family, jax.random.key(seed), wide))
+    theta = np.asarray(draw_parameters(family, jax.random.key(seed), wide))
     share = 1 - float(np.asarray(valid).mean())
-    return posterior(problem, theta, "naive", {"projected_share": share})
+    return assemble_posterior(problem, theta, "naive", {"projected_share": share})

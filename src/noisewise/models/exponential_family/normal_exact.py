@@ -11,7 +11,6 @@ are independent, from cells of a fine grid.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,34 +19,35 @@ from scipy.ndimage import distance_transform_edt
 from scipy.special import log_ndtr
 
 from noisewise.artifact import ArgumentError
+from noisewise.inference._bar import Report
 from noisewise.inference._blas import one_blas_thread
 from noisewise.inference.posterior import Posterior
-from noisewise.models.exponential_family.assemble import posterior
 from noisewise.models.exponential_family.normal_likelihood import (
-    Given,
-    Interval,
+    BoxInterval,
+    NoisySums,
+    contribution_moments,
+    contributions,
     log_likelihood,
-    moments,
-    records,
 )
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.problem import FamilyProblem
 
-Report = Callable[[int, int], None]
-
-COARSE, FINE = 64, 128
-GRIDS = (21, 41, 81)
+COARSE_POINTS, FINE_CELLS = 64, 128
+"""In either direction: points of the search's grids, and cells that draws come from (chosen)."""
+CORRECTION_GRIDS = (21, 41, 81)
 """Points in either direction where the exact likelihood is computed: the next if not enough."""
-CHECKS = 32
-ENOUGH = 0.02
-"""Error of the log-likelihood, at draws from the posterior, that calls for a finer grid."""
-WORST = 0.1
-"""Error that calls for a warning, on the finest grid."""
-DEPTH = 16.0
-"""Logarithms below the peak that are looked at."""
+CHECKED_DRAWS = 32
+"""Draws at which the interpolation is compared with the exact likelihood (chosen)."""
+MAX_INTERPOLATION_ERROR = 0.02
+"""Error of the log-likelihood, at posterior draws, that calls for a finer grid (chosen)."""
+WARNED_INTERPOLATION_ERROR = 0.1
+"""Error that calls for a warning, on the finest grid (chosen)."""
+SEARCH_DEPTH = 16.0
+"""Logarithms below the peak that are looked at (chosen): e^-16 is about 1e-7."""
 
 
-class Prior(NamedTuple):
-    """Normal-inverse-gamma in the box."""
+class BoxPrior(NamedTuple):
+    """The normal-inverse-gamma prior, in the box of the release."""
 
     mean: float
     kappa: float
@@ -55,17 +55,17 @@ class Prior(NamedTuple):
     rate: float
 
     def parameters(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of points (…, 2)."""
+        """Return mean and variance at points (…, 2)."""
         variance = np.exp(x[..., 0])
         return self.mean + x[..., 1] * np.sqrt(variance / self.kappa), variance
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Of points (…, 2), up to a constant."""
+        """Return the log density of points (…, 2), up to a constant."""
         lv, y = x[..., 0], x[..., 1]
         return np.asarray(-self.shape * lv - self.rate * np.exp(-lv) - y**2 / 2)
 
 
-class Frame(NamedTuple):
+class WhitenedGrid(NamedTuple):
     """A rectangle in whitened coordinates, x = centre + axes @ w, with places along either side.
 
     Places are close together where the posterior is.
@@ -77,37 +77,37 @@ class Frame(NamedTuple):
     second: np.ndarray
 
     def lines(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """That many places along either side."""
+        """Return that many places along either side."""
         even = np.linspace(0, 1, number)
         a, b = (np.interp(even, np.linspace(0, 1, len(v)), v) for v in (self.first, self.second))
         return a, b
 
     def points(self, number: int) -> np.ndarray:
-        """A grid (number, number, 2) of x."""
+        """Return a grid (number, number, 2) of x."""
         return self.of(mesh(self.lines(number)))
 
     def of(self, w: np.ndarray) -> np.ndarray:
-        """x of w (…, 2)."""
+        """Return x of w (…, 2)."""
         return np.asarray(self.centre + w @ self.axes.T)
 
 
 def mesh(lines: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """All pairs (…, …, 2)."""
+    """Return all pairs (…, …, 2)."""
     return np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
 
 
 def run(
-    problem: Problem, seed: int, chains: int, draws: int, progress: Report | None = None
+    problem: FamilyProblem, seed: int, chains: int, draws: int, progress: Report | None = None
 ) -> Posterior:
-    """Independent draws for every group."""
+    """Draw independently from the exact posterior of every group."""
     if problem.counted is not None:
         raise ArgumentError(
             "method: exact for a normal column needs a public number of records "
             "(neighbours='replace-one'); use method='gibbs'"
         )
-    prior = _prior(problem)
+    prior = _box_prior(problem)
     ends = problem.family.to_standard(np.array([problem.interval.lower, problem.interval.upper]))
-    cut = Interval(float(ends[0]), float(ends[1]), problem.interval.outside == "clamp")
+    cut = BoxInterval(float(ends[0]), float(ends[1]), problem.interval.outside == "clamp")
     groups = len(problem.z)
     drawn = np.empty((groups, chains * draws, 2))
     errors = np.empty(groups)
@@ -117,12 +117,12 @@ def run(
             z = problem.z[group]
             if problem.mechanism == "laplace":
                 z = np.clip(z, *(n * np.array(e) for e in zip(*cut.ends, strict=True)))
-            given = Given(z, n, problem.scale, problem.mechanism, cut, 16.0)
+            given = NoisySums(z, n, problem.scale, problem.mechanism, cut, SEARCH_DEPTH)
             rng = np.random.default_rng([seed, group])
             drawn[group], errors[group] = sample(rng, given, prior, chains * draws)
             if progress is not None:
                 progress(group + 1, groups)
-    if errors.max() > WORST:
+    if errors.max() > WARNED_INTERPOLATION_ERROR:
         warnings.warn(
             f"exact: the interpolated log-likelihood is off by {errors.max():.2f} in group "
             f"{errors.argmax()}; compare with method='gibbs', or give a stronger prior",
@@ -130,18 +130,25 @@ def run(
             stacklevel=5,
         )
     theta = problem.family.from_standard(drawn.reshape(groups, chains, draws, 2))
-    return posterior(problem, theta, "exact", {"log_likelihood_error": float(errors.max())})
+    return assemble_posterior(
+        problem, theta, "exact", {"log_likelihood_error": float(errors.max())}
+    )
 
 
-def _prior(problem: Problem) -> Prior:
+def _box_prior(problem: FamilyProblem) -> BoxPrior:
+    """Return the prior in the box, from its λ."""
     sums, counts = (np.asarray(a, float) for a in problem.conjugate)
     m = sums[0] / counts[0]
-    return Prior(m, counts[0], counts[1] / 2, (sums[1] - counts[0] * m * m) / 2)
+    return BoxPrior(m, counts[0], counts[1] / 2, (sums[1] - counts[0] * m * m) / 2)
 
 
-def rough(given: Given, mean: np.ndarray, variance: np.ndarray, inflated: float) -> np.ndarray:
-    """Log-likelihood with either sum normal by itself, and its noise."""
-    centre, spread = moments(records(mean.ravel(), variance.ravel(), given.interval))
+def rough_log_likelihood(
+    given: NoisySums, mean: np.ndarray, variance: np.ndarray, inflated: float
+) -> np.ndarray:
+    """Return the log-likelihood with either sum normal by itself, and its noise."""
+    centre, spread = contribution_moments(
+        contributions(mean.ravel(), variance.ravel(), given.interval)
+    )
     b = given.scale
     total = np.zeros(mean.size)
     for j in range(2):
@@ -157,10 +164,10 @@ def rough(given: Given, mean: np.ndarray, variance: np.ndarray, inflated: float)
     return total.reshape(mean.shape)
 
 
-def locate(given: Given, prior: Prior) -> Frame:
-    """Narrow everything the prior allows down to where the rough posterior is, and whiten it."""
+def locate(given: NoisySums, prior: BoxPrior) -> WhitenedGrid:
+    """Narrow what the prior allows down to where the rough posterior is; whiten and return it."""
     typical = np.log(prior.rate / prior.shape)
-    frame = Frame(
+    frame = WhitenedGrid(
         np.array([typical, 0.0]), np.eye(2), np.linspace(-40, 80, 2), np.linspace(-12, 12, 2)
     )
     for _ in range(16):
@@ -175,19 +182,19 @@ def locate(given: Given, prior: Prior) -> Frame:
     return _concentrated(frame, _rough_posterior(given, prior, frame))
 
 
-def _rough_posterior(given: Given, prior: Prior, frame: Frame) -> np.ndarray:
-    """Its logarithm on a coarse grid, generously spread."""
-    x = frame.points(COARSE)
-    total = prior.log_density(x) + rough(given, *prior.parameters(x), 2.0)
+def _rough_posterior(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> np.ndarray:
+    """Return the log of the rough posterior on a coarse grid, generously spread."""
+    x = frame.points(COARSE_POINTS)
+    total = prior.log_density(x) + rough_log_likelihood(given, *prior.parameters(x), 2.0)
     return np.where(np.isfinite(total), total, -np.inf)
 
 
-def _narrowed(frame: Frame, total: np.ndarray) -> Frame:
-    """The rectangle about what is not far below the peak, nor below what a cell may hide."""
+def _narrowed(frame: WhitenedGrid, total: np.ndarray) -> WhitenedGrid:
+    """Return the rectangle about what is not far below the peak, or may hide in a cell."""
     i, j = np.unravel_index(total.argmax(), total.shape)
     around = total[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
     hidden = total[i, j] - around[np.isfinite(around)].min()
-    near = total > total[i, j] - DEPTH - 2 * hidden
+    near = total > total[i, j] - SEARCH_DEPTH - 2 * hidden
     cut = []
     for axis, line in enumerate(frame.lines(len(total))):
         at = np.flatnonzero(near.any(axis=1 - axis))
@@ -195,50 +202,50 @@ def _narrowed(frame: Frame, total: np.ndarray) -> Frame:
     return frame._replace(first=cut[0], second=cut[1])
 
 
-def _whitened(frame: Frame, total: np.ndarray) -> Frame:
-    """Axes along which the rough posterior is uncorrelated, and a rectangle that holds the old."""
+def _whitened(frame: WhitenedGrid, total: np.ndarray) -> WhitenedGrid:
+    """Return axes along which the rough posterior is uncorrelated, and a rectangle about it."""
     flat = frame.points(len(total)).reshape(-1, 2)
     weight = np.exp(total - total.max()).ravel()
     weight = weight / weight.sum()
     centre = weight @ flat
     covariance = (flat - centre).T @ (weight[:, None] * (flat - centre))
     axes = np.linalg.cholesky(covariance + np.diag(1e-12 + 1e-9 * np.diag(covariance)))
-    near = flat[total.ravel() > total.max() - DEPTH]
+    near = flat[total.ravel() > total.max() - SEARCH_DEPTH]
     w = np.linalg.solve(axes, (near - centre).T)
     ends = [(v.min() - 0.1 * np.ptp(v) - 0.5, v.max() + 0.1 * np.ptp(v) + 0.5) for v in w]
-    return Frame(centre, axes, np.array(ends[0]), np.array(ends[1]))
+    return WhitenedGrid(centre, axes, np.array(ends[0]), np.array(ends[1]))
 
 
-def _concentrated(frame: Frame, total: np.ndarray) -> Frame:
-    """Half of the places even, half by the root of the density: modes may be narrow and apart."""
+def _concentrated(frame: WhitenedGrid, total: np.ndarray) -> WhitenedGrid:
+    """Put half of the places evenly, half by the root of the density, for narrow modes apart."""
     root = np.exp((total - total.max()) / 2)
     places = []
     for axis, line in enumerate(frame.lines(len(total))):
         side = root.max(axis=1 - axis)
         dense = np.concatenate([[0.0], np.cumsum(np.diff(line) * (side[1:] + side[:-1]))])
         share = dense / dense[-1] + np.linspace(0, 1, len(line))
-        places.append(np.interp(np.linspace(0, 2, 4 * COARSE), share, line))
+        places.append(np.interp(np.linspace(0, 2, 4 * COARSE_POINTS), share, line))
     return frame._replace(first=places[0], second=places[1])
 
 
 class Correction(NamedTuple):
     """log exact - log rough, interpolated."""
 
-    frame: Frame
+    frame: WhitenedGrid
     spline: RectBivariateSpline
 
     def at(self, w: np.ndarray) -> np.ndarray:
-        """At points w (…, 2)."""
+        """Return the correction at points w (…, 2)."""
         return np.asarray(self.spline.ev(w[..., 0], w[..., 1]))
 
 
-def corrected(given: Given, prior: Prior, frame: Frame, number: int) -> Correction:
-    """The exact likelihood at those points of a grid that hold some of the posterior."""
+def corrected(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid, number: int) -> Correction:
+    """Return the correction, exact at those points of a grid that hold some of the posterior."""
     x = frame.points(number)
     mean, variance = prior.parameters(x)
-    guess = rough(given, mean, variance, 1.0)
+    guess = rough_log_likelihood(given, mean, variance, 1.0)
     total = prior.log_density(x) + guess
-    near = total > total.max() - DEPTH
+    near = total > total.max() - SEARCH_DEPTH
     ratio = np.full(total.shape, np.nan)
     ratio[near] = log_likelihood(given, mean[near], variance[near]) - guess[near]
     absent = ~np.isfinite(ratio)
@@ -247,45 +254,52 @@ def corrected(given: Given, prior: Prior, frame: Frame, number: int) -> Correcti
 
 
 def sample(
-    rng: np.random.Generator, given: Given, prior: Prior, size: int
+    rng: np.random.Generator, given: NoisySums, prior: BoxPrior, size: int
 ) -> tuple[np.ndarray, float]:
-    """Draws (draw, 2) of mean and variance, and the error of the log-likelihood at some of them."""
+    """Return draws (draw, 2) of mean and variance, and the log-likelihood's error at some."""
     frame = locate(given, prior)
     given = given._replace(depth=_depth(given, prior, frame))
-    for number in GRIDS:
+    for number in CORRECTION_GRIDS:
         correction = corrected(given, prior, frame, number)
         w = _draw(rng, given, prior, correction, size)
-        error = _error(given, prior, correction, w[:CHECKS])
-        if error < ENOUGH:
+        error = _interpolation_error(given, prior, correction, w[:CHECKED_DRAWS])
+        if error < MAX_INTERPOLATION_ERROR:
             break
     mean, variance = prior.parameters(frame.of(w))
     return np.stack([mean, variance], axis=1), error
 
 
-def _depth(given: Given, prior: Prior, frame: Frame) -> float:
-    """Quiet noise makes every likelihood small: probabilities that matter are then smaller."""
+def _depth(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> float:
+    """Return the depth of probabilities that matter: with quiet noise every likelihood is small."""
     mean, variance = prior.parameters(frame.centre[None])
-    _, spread = moments(records(mean, variance, given.interval))
+    _, spread = contribution_moments(contributions(mean, variance, given.interval))
     sd = np.sqrt(given.n * spread[0, :2])
-    return 16.0 + float(np.log(np.maximum(sd / given.scale, 1.0)).sum())
+    return SEARCH_DEPTH + float(np.log(np.maximum(sd / given.scale, 1.0)).sum())
 
 
 def _draw(
-    rng: np.random.Generator, given: Given, prior: Prior, correction: Correction, size: int
+    rng: np.random.Generator, given: NoisySums, prior: BoxPrior, correction: Correction, size: int
 ) -> np.ndarray:
-    """Cells of a fine grid by their mass, and a place in the cell."""
-    edges = correction.frame.lines(FINE + 1)
+    """Draw cells of a fine grid by their mass, and a place in each cell."""
+    edges = correction.frame.lines(FINE_CELLS + 1)
     first, second = ((v[1:] + v[:-1]) / 2 for v in edges)
     w, width = mesh((first, second)), mesh((np.diff(edges[0]), np.diff(edges[1])))
     x = correction.frame.of(w)
-    total = prior.log_density(x) + rough(given, *prior.parameters(x), 1.0) + correction.at(w)
+    total = (
+        prior.log_density(x)
+        + rough_log_likelihood(given, *prior.parameters(x), 1.0)
+        + correction.at(w)
+    )
     cumulative = np.cumsum(np.exp(total - total.max()) * width.prod(axis=-1))
     cell = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
     jitter = (rng.random((size, 2)) - 0.5) * width.reshape(-1, 2)[cell]
     return np.asarray(w.reshape(-1, 2)[cell] + jitter)
 
 
-def _error(given: Given, prior: Prior, correction: Correction, w: np.ndarray) -> float:
+def _interpolation_error(
+    given: NoisySums, prior: BoxPrior, correction: Correction, w: np.ndarray
+) -> float:
+    """Return the largest error of the interpolated log-likelihood at points w."""
     mean, variance = prior.parameters(correction.frame.of(w))
-    exact = log_likelihood(given, mean, variance) - rough(given, mean, variance, 1.0)
+    exact = log_likelihood(given, mean, variance) - rough_log_likelihood(given, mean, variance, 1.0)
     return float(np.abs(exact - correction.at(w)).max())

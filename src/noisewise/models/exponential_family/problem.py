@@ -1,9 +1,15 @@
-"""From a Release to arrays: which family, what was summed, with which noise, under which prior."""
+"""From releases to arrays: which family, what was summed, with which noise, under which prior.
+
+Several releases of the same records become one problem where the exact method has a place for it.
+Normal noises are one normal noise. Laplace noises are not one of anything: the counts of a
+categorical column are summed over one by one, so that any noise will do; the Fourier series of the
+other families (``fourier_likelihood.py``) stands for one release's noise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,22 +27,29 @@ from noisewise.artifact import (
     ReleaseError,
     Tables,
 )
-from noisewise.inference.observation import Observation
-from noisewise.models.exponential_family.families import Bernoulli, Binomial, Categorical, find
-from noisewise.models.exponential_family.family import Conjugate, Family, draw
-from noisewise.models.exponential_family.observed import Interval, interval
+from noisewise.inference.observation import Observation, averaged, reduced
+from noisewise.models.exponential_family.families import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    find_family,
+)
+from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
+from noisewise.models.exponential_family.truncation import Interval, interval_of
 
-LEAST_MASS = 1e-9
-"""Less prior probability than this inside the interval is none."""
+LEAST_PRIOR_MASS = 1e-9
+"""Less prior probability than this inside the interval counts as none (chosen)."""
+PRIOR_MASS_DRAWS = 2000
+"""Draws from the prior over which the interval's probability is averaged (chosen)."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class FamilyProblem:
     """Everything a method needs; arrays lead with the group.
 
     ``z`` and ``scale`` are in the family's own units of the statistic. Where n is secret, ``n`` is
     the noisy count raised to at least one, and ``counted`` the count as it was released, with noise
-    of scale ``count_scale``. Of releases combined (``several.py``), ``others`` are the rest,
+    of scale ``count_scale``. Of releases combined (``combine_problems``), ``others`` are the rest,
     and z may lie ``between`` whole numbers though the sums are whole.
     """
 
@@ -56,77 +69,90 @@ class Problem:
 
     @property
     def conjugate(self) -> Conjugate:
-        """The prior's λ."""
+        """Return the prior's λ."""
         return self.family.conjugate(self.prior)
 
+    @property
+    def unknown_n_note(self) -> dict[str, str]:
+        """Return what an exact method assumes of a secret n, for the posterior's details."""
+        return {} if self.counted is None else {"n": "secret: flat prior over 0, 1, 2, …"}
 
-def problem(release: Release, prior: Any) -> Problem:
-    """Read a release of one column's sums, or of its counts by category."""
+
+def family_problem(release: Release, prior: Any) -> FamilyProblem:
+    """Read a release of one column's sums, or of its counts by category.
+
+    Args:
+        release: a release of family ``"exponential-family"``.
+        prior: a prior of the family's type, ``{parameter: prior}``, or None for a weak one.
+
+    Returns:
+        The problem that the methods solve.
+    """
     if release.family != "exponential-family":
         raise ReleaseError(f"this release is of family {release.family!r}, not exponential-family")
-    kind = find(release.model.get("distribution"))
+    kind = find_family(release.model.get("distribution"))
     keys = None if release.groups is None else release.groups.keys
     if kind is Categorical:
-        return _counts(release, release.block("tables"), prior, keys)
+        return _counts_problem(release, release.block("tables"), prior, keys)
     block = release.block("power-sums")
     statistic = block.statistic
     if not isinstance(statistic, PowerSums):
         raise ReleaseError("the 'power-sums' block does not hold power sums")
     family = kind.for_release(release.model, statistic)
-    if statistic.degree != family.dimension:
-        raise ReleaseError(
-            f"power-sums: {statistic.degree} sums, but {kind.name} needs {family.dimension}"
-        )
-    bounded = kind in (Bernoulli, Binomial)
-    cut = interval(statistic, bounded, family.whole)
-    values, scales = _in_box(block, statistic) if family.dimension == 2 else _natural(block)
     d = family.dimension
+    if statistic.degree != d:
+        raise ReleaseError(f"power-sums: {statistic.degree} sums, but {kind.name} needs {d}")
+    interval = interval_of(statistic, kind in (Bernoulli, Binomial), family.whole)
+    values, scales = _in_box(block, statistic) if d == 2 else (block.scaled.T, block.noise_scales)
     counted = values[:, d] if statistic.count else None
-    n = _public(release) if counted is None else np.maximum(np.rint(counted), 1.0)
-    given = _prior(prior, family, Bounds(statistic.lower, statistic.upper))
-    made = Problem(
-        family, cut, statistic.column, values[:, :d], n.astype(float), float(scales[0]),
-        block.noise.mechanism, given, keys, counted, float(scales[-1]) if statistic.count else 0.0,
+    n = _public_n(release) if counted is None else _raised_to_one(counted)
+    chosen = _checked_prior(prior, family, Bounds(statistic.lower, statistic.upper))
+    problem = FamilyProblem(
+        family, interval, statistic.column, values[:, :d], n.astype(float), float(scales[0]),
+        block.noise.mechanism, chosen, keys, counted, float(scales[-1]) if statistic.count else 0.0,
     )  # fmt: skip
-    _check(made)
-    return made
+    _refuse_impossible(problem)
+    return problem
 
 
-def _public(release: Release) -> np.ndarray:
+def _public_n(release: Release) -> np.ndarray:
     return np.atleast_1d(np.asarray(release.n, dtype=float))
 
 
-def _natural(block: Block) -> tuple[np.ndarray, np.ndarray]:
-    return block.scaled.T, block.noise_scales
+def _raised_to_one(counted: np.ndarray) -> np.ndarray:
+    """Return noisy counts as whole numbers of at least one."""
+    return np.asarray(np.maximum(np.rint(counted), 1.0))
 
 
 def _in_box(block: Block, statistic: PowerSums) -> tuple[np.ndarray, np.ndarray]:
-    """Every component in the one unit of the lattice: the powers of u = (x - origin)/scale."""
+    """Return values and noise scales in the lattice's one unit: powers of (x - origin)/scale."""
     step = 2.0 ** (-statistic.bits * statistic.degree)
     return block.values.T * step, np.full(len(statistic.names), block.noise.scale * step)
 
 
-def _counts(release: Release, block: Block, prior: Any, keys: Any) -> Problem:
+def _counts_problem(
+    release: Release, block: Block, prior: Any, keys: tuple[Level, ...] | None
+) -> FamilyProblem:
+    """Read the counts of a categorical column."""
     statistic = block.statistic
     if not isinstance(statistic, Tables) or len(statistic.cliques) != 1:
         raise ReleaseError("a categorical release holds the counts of one column")
     column = statistic.columns[0]
     family = Categorical(statistic.levels[column])
     z = block.scaled.T
-    secret = release.n is None
-    n = np.maximum(np.rint(z.sum(axis=1)), 1.0) if secret else _public(release)
-    given = _prior(prior, family, Bounds(0, 1))
-    made = Problem(
+    counted = z.sum(axis=1) if release.n is None else None
+    n = _public_n(release) if counted is None else _raised_to_one(counted)
+    problem = FamilyProblem(
         family, Interval(0.0, len(family.levels) - 1.0, "keep"), column, z, n.astype(float),
-        float(block.noise_scales[0]), block.noise.mechanism, given, keys,
-        z.sum(axis=1) if secret else None,
+        float(block.noise_scales[0]), block.noise.mechanism,
+        _checked_prior(prior, family, Bounds(0, 1)), keys, counted,
     )  # fmt: skip
-    _check(made)
-    return made
+    _refuse_impossible(problem)
+    return problem
 
 
-def _prior(given: Any, family: Family, bounds: Bounds) -> Any:
-    """The user's prior, alone or as {parameter: prior}; a weak one where there is none."""
+def _checked_prior(given: Any, family: Family, bounds: Bounds) -> Any:
+    """Return the user's prior, given alone or as {parameter: prior}; a weak one for None."""
     if isinstance(given, Mapping):
         if len(given) != 1:
             raise ArgumentError(f"prior: give one {family.prior.__name__}, or leave it out")
@@ -150,14 +176,14 @@ def _prior(given: Any, family: Family, bounds: Bounds) -> Any:
     return given
 
 
-def _check(problem: Problem) -> None:
-    """At least one record, and an interval that the prior gives some probability."""
+def _refuse_impossible(problem: FamilyProblem) -> None:
+    """Raise where a group has no record, or the prior gives the interval no probability."""
     if (problem.n < 1).any():
         raise ArgumentError("release: inference needs at least one record in every group")
     if problem.interval.outside == "keep":
         return
     mass = prior_mass(problem.family, problem.interval, problem.conjugate)
-    if float(mass) < LEAST_MASS:
+    if float(mass) < LEAST_PRIOR_MASS:
         raise ArgumentError(
             f"prior: gives the public interval ({problem.interval.lower:g}, "
             f"{problem.interval.upper:g}) of {problem.column!r} no probability; check the prior's "
@@ -167,9 +193,8 @@ def _check(problem: Problem) -> None:
 
 @partial(jax.jit, static_argnums=0)
 def prior_mass(family: Family, interval: Interval, prior: Conjugate) -> jax.Array:
-    """Probability of the interval, averaged over 2,000 draws from the prior."""
-    many = Conjugate(*(jnp.broadcast_to(a, (2000, *a.shape)) for a in prior))
-    theta = draw(family, jax.random.key(0), many)
+    """Return the probability of the interval, averaged over draws from the prior."""
+    theta = draw_parameters(family, jax.random.key(0), prior.repeated(PRIOR_MASS_DRAWS))
     low, high = interval.below(family.whole), interval.above(family.whole)
 
     def inside(th: jax.Array) -> jax.Array:
@@ -177,3 +202,35 @@ def prior_mass(family: Family, interval: Interval, prior: Conjugate) -> jax.Arra
         return family.cdf(jnp.asarray(high), eta) - family.cdf(jnp.asarray(low), eta)
 
     return jnp.nan_to_num(jax.vmap(inside)(theta)).mean()
+
+
+def combine_problems(problems: Sequence[FamilyProblem]) -> FamilyProblem:
+    """Return one problem for releases alike but for their noise; one alone is left as it is."""
+    one = problems[0]
+    if len(problems) == 1:
+        return one
+    kept = reduced([Observation(p.z, p.scale, p.mechanism) for p in problems])
+    if len(kept) > 1 and not isinstance(one.family, Categorical):
+        raise ArgumentError(
+            f"release: releases of a {one.family.name} column can be combined where all have "
+            "Gaussian noise; with Laplace noise, those of a categorical column and of a linear "
+            "regression can"
+        )
+    first, *others = kept
+    combined = replace(
+        one, z=first.z, scale=first.noise_scale, mechanism=first.mechanism, others=tuple(others),
+        between=one.family.whole and first.mechanism == "gaussian",
+    )  # fmt: skip
+    if one.counted is None:
+        return combined
+    if isinstance(one.family, Categorical):
+        counted, scale = averaged(kept).z.sum(axis=1), 0.0
+    else:
+        sizes = averaged([_size_observation(p) for p in problems])
+        counted, scale = sizes.z[:, 0], sizes.noise_scale
+    return replace(combined, counted=counted, count_scale=scale, n=_raised_to_one(counted))
+
+
+def _size_observation(problem: FamilyProblem) -> Observation:
+    counted = np.asarray(problem.counted)
+    return Observation(counted[:, None], problem.count_scale, problem.mechanism)

@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.models.exponential_family.analyst import Conjugate, Family
-from noisewise.models.exponential_family.family import draw
-from noisewise.models.exponential_family.moments import joint
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.family import draw_parameters
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval, joint_moments
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import Trials
 
@@ -22,17 +21,19 @@ LARGE = 20_000
 CELLS = 4_000_000
 
 
-def from_prior(rng: np.random.Generator, problem: Problem, trials: int) -> Trials:
+def from_prior(rng: np.random.Generator, problem: FamilyProblem, trials: int) -> Trials:
     """Parameters from the prior, records from the family, the interval, the release's noise."""
     prior = map(jnp.asarray, problem.conjugate)
     many = Conjugate(*(jnp.broadcast_to(a, (trials, *a.shape)) for a in prior))
-    theta = np.asarray(draw(problem.family, jax.random.key(int(rng.integers(2**31))), many))
+    theta = np.asarray(
+        draw_parameters(problem.family, jax.random.key(int(rng.integers(2**31))), many)
+    )
     n = round(float(problem.n[0]))
     return noisy(rng, problem, sums_at(rng, problem, theta, n)[0], theta, n)
 
 
 def sums_at(
-    rng: np.random.Generator, problem: Problem, theta: np.ndarray, n: int
+    rng: np.random.Generator, problem: FamilyProblem, theta: np.ndarray, n: int
 ) -> tuple[np.ndarray, float]:
     """What the owner would sum (trial, component), and the share of records outside."""
     family, cut = problem.family, problem.interval
@@ -68,7 +69,8 @@ def _outside(rng: np.random.Generator, family: Family, cut: Interval, theta: np.
 def _normal_sums(
     rng: np.random.Generator, family: Family, cut: Interval, theta: np.ndarray, n: int
 ) -> np.ndarray:
-    law = jax.jit(jax.vmap(lambda th: joint(family, cut, family.natural(th))))(jnp.asarray(theta))
+    moments = jax.jit(jax.vmap(lambda th: joint_moments(family, cut, family.natural(th))))
+    law = moments(jnp.asarray(theta))
     d = family.dimension
     mean, covariance = np.asarray(law.mean)[:, :d], np.asarray(law.covariance)[:, :d, :d]
     values, vectors = np.linalg.eigh(covariance)
@@ -79,7 +81,7 @@ def _normal_sums(
 
 
 def noisy(
-    rng: np.random.Generator, problem: Problem, sums: np.ndarray, theta: np.ndarray, n: int
+    rng: np.random.Generator, problem: FamilyProblem, sums: np.ndarray, theta: np.ndarray, n: int
 ) -> Trials:
     """Trials whose exact sums are given, with this problem's noise on them."""
     whole = problem.family.whole

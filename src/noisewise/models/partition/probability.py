@@ -1,4 +1,7 @@
-"""Pr(coefficient ≤ b) by partitions (thesis chapter 3, with errata E4 and E16)."""
+"""A posterior probability, Pr(coefficient ≤ b), by partitions.
+
+Thesis chapter 3, with errata E4 and E16.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,24 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, Neighbours, ProbabilitySums, Release
 from noisewise.artifact.statistics.partition_sums import MAX_CUTOFFS, METHODS
-from noisewise.models.partition.ask import Ask, ask
-from noisewise.models.partition.fit import Marginals
-from noisewise.models.partition.lattice import probability_codes
-from noisewise.models.partition.publish import Job, publish
+from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
+from noisewise.models.partition.regression_question import RegressionQuestion, regression_question
+from noisewise.models.partition.sample_and_aggregate import (
+    PartitionQuery,
+    lattice_codes,
+    publish_query,
+)
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.plan import Progress
 from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.values import number, shown
+
+UNFITTED_PROBABILITY = 0.5
+"""The answer of a partition that could not be fitted: it says nothing either way."""
+DEFAULT_POWER = 2.0
+"""Near the best at M ε² ≈ 60 (docs/evidence-partition.md)."""
+MAX_POWER = 64
+"""Greatest power of a likelihood, and the reciprocal of the least (chosen)."""
 
 
 def posterior_probability(
@@ -71,6 +84,9 @@ def posterior_probability(
         ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
         dataset: the ledger's account, where it has several.
         progress: called with rows done and rows in all.
+
+    Returns:
+        The release, which is its own answer.
     """
     if method not in METHODS:
         raise ArgumentError(f"method: must be one of {', '.join(METHODS)}, not {shown(method)}")
@@ -80,7 +96,7 @@ def posterior_probability(
     least = number(floor, "floor")
     if not 0 < least < 1:
         raise ArgumentError(f"floor: must be between 0 and 1, not {shown(floor)}")
-    asked = ask(
+    asked = regression_question(
         x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
         epsilon=epsilon, neighbours=neighbours,
     )  # fmt: skip
@@ -88,12 +104,12 @@ def posterior_probability(
         asked.columns, asked.coefficient, _cutoffs(at), asked.partitions, method,
         least if method == "fisher" else None, _power(power, method, corrected),
     )  # fmt: skip
-    job = _job(asked, statistic, corrected, tempered)
-    return publish(source, job, ledger, dataset, progress)
+    query = _query(asked, statistic, corrected, tempered)
+    return publish_query(source, query, ledger, dataset, progress)
 
 
 def _cutoffs(at: object) -> tuple[float, ...]:
-    """One number, or several distinct ones."""
+    """Return the cutoffs: one number, or several distinct ones."""
     if isinstance(at, str | bytes | Mapping) or not isinstance(at, Iterable):
         return (number(at, "at"),)
     given = at.tolist() if isinstance(at, np.ndarray) else at
@@ -106,32 +122,47 @@ def _cutoffs(at: object) -> tuple[float, ...]:
 
 
 def _power(value: object, method: str, corrected: bool) -> float:
+    """Return the likelihoods' power, by default the one that suits the method."""
     if value is None:
-        return 2.0 if corrected and method == "normality" else 1.0
+        return DEFAULT_POWER if corrected and method == "normality" else 1.0
     power = number(value, "power")
-    if not 1 / 64 <= power <= 64:
-        raise ArgumentError(f"power: must be in [1/64, 64], not {shown(value)}")
+    if not 1 / MAX_POWER <= power <= MAX_POWER:
+        raise ArgumentError(f"power: must be in [1/{MAX_POWER}, {MAX_POWER}], not {shown(value)}")
     return power
 
 
-def _job(asked: Ask, statistic: ProbabilitySums, corrected: bool, tempered: bool) -> Job:
+def _query(
+    asked: RegressionQuestion, statistic: ProbabilitySums, corrected: bool, tempered: bool
+) -> PartitionQuery:
+    """Return the query, its noise calibrated before any data are read."""
     noise = calibrate("laplace", sensitivity(statistic, asked.terms.relation), asked.terms.cost)
     words = {
         "rescaling": "corrected" if corrected else "thesis",
         "tempered": "yes" if tempered else "no",
     }
-    return Job(
-        ask=asked,
+    return PartitionQuery(
+        question=asked,
         family="posterior-probability",
         words=words,
         power=statistic.power,
         share=statistic.power / (asked.partitions if tempered else 1),
         rehearsal=Block(statistic, noise.noise, np.zeros((len(statistic.at), 1), np.int64)),
-        draw=lambda found: draw(found, statistic, noise),
+        draw=lambda posteriors: draw_probabilities(posteriors, statistic, noise),
     )
 
 
-def draw(found: Marginals, statistic: ProbabilitySums, noise: Calibrated) -> Block:
-    """Whole numbers from every partition, added up, with noise."""
-    codes = probability_codes(statistic, found.probabilities(statistic.at))
+def probability_codes(statistic: ProbabilitySums, probabilities: np.ndarray) -> np.ndarray:
+    """Return whole numbers in [0, 2**bits], shape (partitions, cutoffs)."""
+    known = np.where(np.isnan(probabilities), UNFITTED_PROBABILITY, probabilities)
+    if statistic.floor is not None:
+        # -2 log p over its range -2 log floor.
+        known = np.log(np.clip(known, statistic.floor, 1.0)) / np.log(statistic.floor)
+    return lattice_codes(known, 0, statistic.bits)
+
+
+def draw_probabilities(
+    posteriors: CoefficientPosteriors, statistic: ProbabilitySums, noise: Calibrated
+) -> Block:
+    """Add up whole numbers from every partition and draw noise; return the block to release."""
+    codes = probability_codes(statistic, posteriors.probabilities(statistic.at))
     return Block(statistic, noise.noise, noise.draw(codes.sum(axis=0)[:, None]))

@@ -12,13 +12,18 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, Neighbours, QuantileSum, Release, cautions
-from noisewise.models.partition.ask import Ask, ask
-from noisewise.models.partition.fit import Marginals
-from noisewise.models.partition.lattice import quantile_codes
-from noisewise.models.partition.publish import Job, publish
-from noisewise.models.partition.search import centred as centred_search
-from noisewise.models.partition.search import symmetric as symmetric_search
-from noisewise.models.partition.search import threshold_noise
+from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
+from noisewise.models.partition.private_interval_search import (
+    centred_interval,
+    symmetric_radius,
+    threshold_noise,
+)
+from noisewise.models.partition.regression_question import RegressionQuestion, regression_question
+from noisewise.models.partition.sample_and_aggregate import (
+    PartitionQuery,
+    lattice_codes,
+    publish_query,
+)
 from noisewise.privacy.budget import round_down
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.plan import Progress
@@ -26,6 +31,7 @@ from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.values import number, positive, shown
 
 MAX_DOUBLINGS = 200
+"""Doublings of a radius, at most (chosen): float64 holds the largest of them for any scale."""
 
 
 def posterior_quantile(
@@ -81,6 +87,9 @@ def posterior_quantile(
         dataset: the ledger's account, where it has several.
         progress: called with rows done and rows in all.
 
+    Returns:
+        The release, which is its own answer.
+
     Raises:
         SearchError: no interval was found; what was spent stays spent.
     """
@@ -88,11 +97,11 @@ def posterior_quantile(
     if not 0 < q < 1:
         raise ArgumentError(f"p: must be between 0 and 1, not {shown(p)}")
     total, bounds_cost, value_cost = _costs(epsilon_bounds, epsilon_value)
-    asked = ask(
+    asked = regression_question(
         x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
         epsilon=total, neighbours=neighbours,
     )  # fmt: skip
-    search = _search(centred, _scale(scale), coverage, doublings, bounds_cost)
+    search = _interval_search(centred, _scale(scale), coverage, doublings, bounds_cost)
     blank = QuantileSum(
         asked.columns, asked.coefficient, q, asked.partitions, 0.0, 1.0,
         "centred" if centred else "symmetric", bounds_cost,
@@ -101,12 +110,12 @@ def posterior_quantile(
     if weak is not None:
         advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
         warnings.warn(f"{weak}; {advice}", UserWarning, stacklevel=2)
-    job = _job(asked, blank, search, value_cost)
-    return publish(source, job, ledger, dataset, progress)
+    query = _query(asked, blank, search, value_cost)
+    return publish_query(source, query, ledger, dataset, progress)
 
 
 def _costs(bounds: object, value: object) -> tuple[float, float, float]:
-    """The whole as a person would add it up (0.1 + 0.2 = 0.3), and parts that do not exceed it."""
+    """Return the whole as a person adds it up (0.1 + 0.2 = 0.3), and parts within it."""
     first, second = positive(bounds, "epsilon_bounds"), positive(value, "epsilon_value")
     total = float(Fraction(repr(first)) + Fraction(repr(second)))
     # Binary rounding can leave the whole an ulp short; the interval keeps its share to the bit.
@@ -117,14 +126,15 @@ def _costs(bounds: object, value: object) -> tuple[float, float, float]:
 
 
 def _scale(value: object) -> float:
+    """Return the public order of magnitude, within what float64 can square."""
     scale = positive(value, "scale")
     if not 1e-100 < scale < 1e100:
         raise ArgumentError(f"scale: must be between 1e-100 and 1e100, not {scale:g}")
     return scale
 
 
-class _Search:
-    """Finds centre and radius; its noise is calibrated before any data are read."""
+class IntervalSearch:
+    """A search for centre and radius, its noise calibrated before any data are read."""
 
     def __init__(
         self, centred: bool, scale: float, coverage: float, doublings: int, cost: float
@@ -134,17 +144,19 @@ class _Search:
         self._noise = None if centred else threshold_noise(cost)
 
     def __call__(self, quantiles: np.ndarray) -> tuple[float, float]:
+        """Return centre and radius of an interval that holds most of these quantiles."""
         if self._noise is None:
-            return centred_search(quantiles, self._scale, self._cost)
-        radius = symmetric_search(
+            return centred_interval(quantiles, self._scale, self._cost)
+        radius = symmetric_radius(
             quantiles, self._scale, self.coverage, self._doublings, self._noise
         )
         return 0.0, radius
 
 
-def _search(
+def _interval_search(
     centred: object, scale: float, coverage: object, doublings: object, cost: float
-) -> _Search:
+) -> IntervalSearch:
+    """Check the search's arguments; return the search."""
     if not isinstance(centred, bool):
         raise ArgumentError(f"centred: must be True or False, not {shown(centred)}")
     share = number(coverage, "coverage")
@@ -154,26 +166,39 @@ def _search(
         raise ArgumentError(f"doublings: must be a whole number, not {shown(doublings)}")
     if not 0 <= doublings <= MAX_DOUBLINGS:
         raise ArgumentError(f"doublings: must be in [0, {MAX_DOUBLINGS}], not {doublings}")
-    return _Search(centred, scale, share, doublings, cost)
+    return IntervalSearch(centred, scale, share, doublings, cost)
 
 
-def _job(asked: Ask, blank: QuantileSum, search: _Search, cost: float) -> Job:
-    """The sensitivity in steps is the same for every interval, so the noise is known beforehand."""
+def _query(
+    asked: RegressionQuestion, blank: QuantileSum, search: IntervalSearch, cost: float
+) -> PartitionQuery:
+    """Return the query; sensitivity in steps is the same for every interval, so noise is known."""
     noise = calibrate("laplace", sensitivity(blank, asked.terms.relation), cost)
-    return Job(
-        ask=asked,
+    return PartitionQuery(
+        question=asked,
         family="posterior-quantile",
         words={},
         power=float(asked.partitions),
         share=1.0,
         rehearsal=Block(blank, noise.noise, np.zeros((1, 1), np.int64)),
-        draw=lambda found: draw(found, blank, search, noise),
+        draw=lambda posteriors: draw_quantile(posteriors, blank, search, noise),
     )
 
 
-def draw(found: Marginals, blank: QuantileSum, search: _Search, noise: Calibrated) -> Block:
-    """The interval, then the clipped quantiles as whole numbers, added up, with noise."""
-    quantiles = found.quantiles(blank.p)
+def quantile_codes(statistic: QuantileSum, quantiles: np.ndarray) -> np.ndarray:
+    """Return offsets from the centre as whole numbers in [-2**bits, 2**bits] (partition, 1)."""
+    with np.errstate(all="ignore"):
+        offset = (quantiles - statistic.centre) / statistic.radius
+    return lattice_codes(
+        np.nan_to_num(offset, nan=0.0)[:, None], -(2**statistic.bits), statistic.bits
+    )
+
+
+def draw_quantile(
+    posteriors: CoefficientPosteriors, blank: QuantileSum, search: IntervalSearch, noise: Calibrated
+) -> Block:
+    """Find the interval, add up clipped quantiles, draw noise; return the block to release."""
+    quantiles = posteriors.quantiles(blank.p)
     centre, radius = search(quantiles)
     statistic = dataclasses.replace(blank, centre=centre, radius=radius)
     codes = quantile_codes(statistic, quantiles)

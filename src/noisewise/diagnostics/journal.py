@@ -1,4 +1,4 @@
-"""Trials in batches, with a journal on disk: an interrupted study goes on where it stopped."""
+"""A journal of simulated trials on disk: an interrupted study goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 Report = Callable[[int, int], None]
-Rows = list[dict[str, Any]]
+"""Called with trials done and trials in all."""
 
 
 class Journal:
@@ -32,11 +32,11 @@ class Journal:
                     self._known[line["id"]] = line
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The line of this key, with its "rows"; None unless it was finished."""
+        """Return the line of this key, with its "rows"; None unless it was finished."""
         return self._known.get(_name(key))
 
     def put(self, key: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], **notes: Any) -> None:
-        """Keep it, with notes such as seconds."""
+        """Write the rows of this key, with notes such as seconds, durably."""
         line = {"id": _name(key), "key": plain(key), **notes, "rows": plain(list(rows))}
         with open(self.path, "a+b") as file:
             # A line that was cut short must not swallow this one.
@@ -58,7 +58,7 @@ def run_trials(
     key: Mapping[str, Any] | None = None,
     progress: Report | None = None,
 ) -> dict[str, np.ndarray]:
-    """``batch(rng, number)`` until there are ``trials``; arrays lead with the trial.
+    """Run ``batch(rng, number)`` until there are ``trials``; return their arrays.
 
     Every batch has a random stream of its own, from the seed, the key and its number, so that
     resuming changes nothing.
@@ -68,9 +68,12 @@ def run_trials(
         trials: how many in all.
         seed: of all batches together.
         size: trials in a batch; the last one may be smaller.
-        journal: where finished batches are kept, and found again.
+        journal: where finished batches are kept, and looked up.
         key: names this study in the journal, any JSON.
         progress: called with trials done and trials in all.
+
+    Returns:
+        Arrays by name, which lead with the trial, batch after batch.
     """
     if trials < 1 or size < 1:
         raise ValueError(f"trials, size: must be at least 1, not {trials!r}, {size!r}")
@@ -81,23 +84,23 @@ def run_trials(
         name = {**(key or {}), "seed": seed, "batch": number, "trials": count}
         line = None if journal is None else journal.get(name)
         if line is None:
-            made = batch(np.random.default_rng([seed, number, word]), count)
-            found = {k: np.asarray(v) for k, v in made.items()}
-            for k, v in found.items():
+            results = batch(np.random.default_rng([seed, number, word]), count)
+            arrays = {k: np.asarray(v) for k, v in results.items()}
+            for k, v in arrays.items():
                 if len(v) != count:
                     raise ValueError(f"batch: {k!r} must lead with {count} trials, not {len(v)}")
             if journal is not None:
-                journal.put(name, [{k: v.tolist() for k, v in found.items()}])
+                journal.put(name, [{k: v.tolist() for k, v in arrays.items()}])
         else:
-            found = {k: np.asarray(v) for k, v in line["rows"][0].items()}
-        parts.append(found)
+            arrays = {k: np.asarray(v) for k, v in line["rows"][0].items()}
+        parts.append(arrays)
         if progress is not None:
             progress(begin + count, trials)
     return {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
 
 
 def plain(value: Any) -> Any:
-    """The same in JSON's own types."""
+    """Return the same in JSON's own types."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
@@ -110,11 +113,13 @@ def plain(value: Any) -> Any:
 
 
 def _name(key: Mapping[str, Any]) -> str:
+    """Return a short name that is the same for the same key."""
     text = json.dumps(plain(key), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
+    """Return a line of the journal, or None where it was cut short."""
     try:
         line = json.loads(text)
     except ValueError:

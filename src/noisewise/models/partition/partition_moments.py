@@ -1,28 +1,58 @@
-"""Second moments of every partition in one pass over the table; memory does not grow with rows.
+"""Random partitions of a table, and the second moments of each, in one pass.
 
-Sums are in floating point, and that is safe for two reasons. A partition's sums are formed from its
-own records alone, one after the other: where a batch or a block ends changes no bit, so a changed
-record changes nothing in any other partition. And whatever rounding or overflow does to its own
-partition, that partition's answer is clipped to a lattice afterwards. Columns are shifted by the
-partition's first record, so that a common offset (a year, a coordinate) does not eat the digits.
+The assignment of records to partitions is part of the mechanism: uniform, independent, from the
+operating system's generator. Each record is assigned on its own and never looked at, so that the
+assignment has the same distribution for every table of n rows, in whatever order an engine delivers
+them, and a record that is replaced, added or removed leaves the others where they are
+(``docs/proofs/partition.md``, section 1). Sizes are therefore multinomial, not equal.
+
+Memory does not grow with rows. Sums are in floating point, and that is safe for two reasons. A
+partition's sums are formed from its own records alone, one after the other: where a batch or a
+block ends changes no bit, so a changed record changes nothing in any other partition. And whatever
+rounding or overflow does to its own partition, that partition's answer is clipped to a lattice
+afterwards. Columns are shifted by the partition's first record, so that a common offset (a year, a
+coordinate) does not eat the digits.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.models.partition.assignment import assign
 from noisewise.privacy.plan import Progress, Source, SumPlan
 
+MAX_PARTITIONS_SHORT = 2**12
+"""Up to here two random bytes per record suffice: at most a sixteenth of the draws is rejected."""
 BLOCK_ROWS = 2**14
-"""Rows at a time, or more where there are many partitions: each block costs one visit to all."""
+"""Rows at a time (chosen), or more where there are many partitions: each block visits them all."""
+
+
+def assign(rows: int, partitions: int) -> np.ndarray:
+    """Return a partition number for each of the next rows; exactly uniform, by rejection."""
+    numbers = np.empty(rows, np.intp)
+    done = 0
+    while done < rows:
+        fresh = _accepted_numbers(rows - done, partitions)
+        numbers[done : done + len(fresh)] = fresh
+        done += len(fresh)
+    return numbers
+
+
+def _accepted_numbers(rows: int, partitions: int) -> np.ndarray:
+    """Draw so many random words; return partition numbers of those that are not rejected."""
+    kind = np.dtype(np.uint16 if partitions <= MAX_PARTITIONS_SHORT else np.uint32)
+    drawn = np.frombuffer(os.urandom(rows * kind.itemsize), kind)
+    span = 2 ** (8 * kind.itemsize)
+    most = span - span % partitions
+    kept = drawn if most == span else drawn[drawn < most]
+    return np.asarray(kept % kind.type(partitions))
 
 
 @dataclass(frozen=True)
-class Moments:
+class PartitionMoments:
     """Per partition: number of records, mean of the columns, centred cross-products."""
 
     sizes: np.ndarray
@@ -30,7 +60,7 @@ class Moments:
     products: np.ndarray
 
 
-class Accumulator:
+class MomentsAccumulator:
     """Adds batches of float64 columns without missing values."""
 
     def __init__(self, columns: int, partitions: int) -> None:
@@ -42,7 +72,7 @@ class Accumulator:
         self._products = np.zeros((len(self._pairs), partitions))
 
     def add(self, columns: list[np.ndarray], partition: np.ndarray) -> None:
-        """One batch, in blocks that stay in a core's cache."""
+        """Add one batch, in blocks that stay in a core's cache."""
         size = max(BLOCK_ROWS, 4 * self._partitions)
         for start in range(0, len(partition), size):
             window = slice(start, start + size)
@@ -50,7 +80,7 @@ class Accumulator:
                 self._add([x[window] for x in columns], partition[window])
 
     def _add(self, columns: list[np.ndarray], partition: np.ndarray) -> None:
-        self._meet(columns, partition)
+        self._set_shifts(columns, partition)
         self._sizes += np.bincount(partition, minlength=self._partitions)
         shifted = [x - s[partition] for x, s in zip(columns, self._shift, strict=True)]
         # The totals so far go first, so that each record is added to them on its own.
@@ -64,8 +94,8 @@ class Accumulator:
             np.multiply(shifted[i], shifted[j], out=weights[self._partitions :])
             total[:] = np.bincount(index, weights, self._partitions)
 
-    def _meet(self, columns: list[np.ndarray], partition: np.ndarray) -> None:
-        """The first record of a partition becomes its shift."""
+    def _set_shifts(self, columns: list[np.ndarray], partition: np.ndarray) -> None:
+        """Make the first record of a partition its shift."""
         if self._sizes.all():
             return
         fresh = self._sizes[partition] == 0
@@ -74,8 +104,8 @@ class Accumulator:
         for shift, x in zip(self._shift, columns, strict=True):
             shift[place] = x[fresh][::-1]
 
-    def result(self) -> Moments:
-        """Means in the user's units, cross-products about them; empty partitions are all zero."""
+    def result(self) -> PartitionMoments:
+        """Return means in the user's units and cross-products about them; zero where empty."""
         k = len(self._sums)
         count = np.maximum(self._sizes, 1)
         with np.errstate(all="ignore"):
@@ -84,29 +114,31 @@ class Accumulator:
             for total, (i, j) in zip(self._products, self._pairs, strict=True):
                 centred = total - self._sums[i] * self._sums[j] / count
                 products[:, i, j] = products[:, j, i] = centred
-        return Moments(self._sizes.astype(np.int64), means.T, products)
+        return PartitionMoments(self._sizes.astype(np.int64), means.T, products)
 
 
 @dataclass(frozen=True)
-class Read:
+class PartitionedTable:
     """The moments, the number of complete records, and columns that had missing values."""
 
-    moments: Moments
+    moments: PartitionMoments
     rows: int
     missing: tuple[str, ...]
 
 
-def read(source: Source, plan: SumPlan, partitions: int, progress: Progress | None = None) -> Read:
-    """One pass: every complete record goes to a random partition."""
+def read_partitions(
+    source: Source, plan: SumPlan, partitions: int, progress: Progress | None = None
+) -> PartitionedTable:
+    """Send every complete record to a random partition, in one pass; return their moments."""
     columns = list(plan.numeric)
-    accumulator = Accumulator(len(columns), partitions)
+    accumulator = MomentsAccumulator(len(columns), partitions)
     missing: set[str] = set()
     rows = 0
     for batch in source.stream(plan, progress):
         complete = _complete(batch, plan.numeric, missing)
         accumulator.add(complete, assign(len(complete[0]), partitions))
         rows += len(complete[0])
-    return Read(accumulator.result(), rows, tuple(sorted(missing)))
+    return PartitionedTable(accumulator.result(), rows, tuple(sorted(missing)))
 
 
 def _complete(

@@ -1,4 +1,4 @@
-"""Where the posterior of one parameter lies, before any of it is computed exactly.
+"""The grid of one parameter: where its posterior lies, before any of it is computed exactly.
 
 The parameter is stretched to the real line, v = log θ or log θ/(1-θ), where densities are smooth
 and the trapezoidal rule converges fast. Prior times a rough likelihood (the central limit theorem
@@ -10,23 +10,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import log_ndtr
 
-from noisewise.models.exponential_family import moments
 from noisewise.models.exponential_family.family import Conjugate, Family
-from noisewise.models.exponential_family.observed import Interval
-from noisewise.models.exponential_family.problem import Problem
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.models.exponential_family.truncation import Interval, joint_moments
 
-POINTS = 1024
-CHUNK = 512
-"""Points at a time: grids of any size share one compilation."""
-DEPTH = 32.0
-"""Logarithms below the peak that are still looked at."""
-WIDEST = {"unit": (-34.0, 34.0), "positive": (-300.0, 300.0), "real": (-1e6, 1e6)}
+SEARCH_POINTS = 1024
+"""Points on which each step of the search looks at the rough posterior (chosen)."""
+CHUNK_POINTS = 512
+"""Points at a time (chosen): grids of any size share one compilation."""
+SEARCH_DEPTH = 32.0
+"""Logarithms below the peak that are still looked at: e^-32 is rounding beside 1."""
+DOMAIN_ENDS = {"unit": (-34.0, 34.0), "positive": (-300.0, 300.0), "real": (-1e6, 1e6)}
+"""Where v ends: beyond, 1 - θ (unit), θ or 1/θ (positive) is lost in float64; chosen for real."""
 
 
 @dataclass(frozen=True)
@@ -44,33 +46,42 @@ class Span:
 
     @property
     def deviations(self) -> float:
-        """The stretch in posterior deviations."""
+        """Return the length of the stretch in posterior deviations."""
         return float(self.length[-1])
 
     def points(self, number: int) -> np.ndarray:
-        """As many points, evenly spaced in deviations."""
+        """Return as many points, evenly spaced in deviations."""
         even = np.linspace(0, self.length[-1], number)
         return np.asarray(np.interp(even, self.length, self.v))
 
     def widened(self) -> Span:
-        """Half as long again on either side, coarsely."""
+        """Return a stretch that is half as long again on either side, coarsely."""
         reach, more = 0.5 * (self.v[-1] - self.v[0]), self.length[-1] / 4
         v = np.concatenate([[self.v[0] - reach], self.v, [self.v[-1] + reach]])
         length = np.concatenate([[0.0], self.length + more, [self.length[-1] + 2 * more]])
         return Span(v, length, self.spread)
 
 
+class PointMoments(NamedTuple):
+    """At each point v: log prior density, η, and mean and variance of one record's contribution."""
+
+    log_prior: np.ndarray
+    eta: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+
 def parameter(family: Family, v: jax.Array) -> jax.Array:
-    """θ of v."""
+    """Return θ of v."""
     domain = family.domains[0]
     return jax.nn.sigmoid(v) if domain == "unit" else jnp.exp(v) if domain == "positive" else v
 
 
 @partial(jax.jit, static_argnums=0)
-def _described(
+def _raw_point_moments(
     family: Family, interval: Interval, v: jax.Array, prior: Conjugate
 ) -> tuple[jax.Array, ...]:
-    """Log prior density of v, η, and mean and variance of what one record contributed."""
+    """Return the fields of ``PointMoments`` as they are computed."""
 
     def natural(v: jax.Array) -> jax.Array:
         return family.natural(parameter(family, v)[None])
@@ -78,7 +89,7 @@ def _described(
     def one(v: jax.Array) -> tuple[jax.Array, ...]:
         eta, slope = natural(v), jax.jacfwd(natural)(v)
         weighed = prior.sums[0] * eta[0] - prior.counts[0] * family.log_partition(eta)
-        law = moments.joint(family, interval, eta)
+        law = joint_moments(family, interval, eta)
         log_prior = weighed + jnp.log(jnp.abs(slope[0]))
         return log_prior, eta, law.mean[0], jnp.maximum(law.covariance[0, 0], 0.0)
 
@@ -86,19 +97,23 @@ def _described(
 
 
 def chunks(size: int) -> range:
-    """Where chunks begin; sizes are multiples of ``CHUNK``."""
-    return range(0, size, CHUNK)
+    """Return where chunks begin; sizes are multiples of ``CHUNK_POINTS``."""
+    return range(0, size, CHUNK_POINTS)
 
 
-def described(problem: Problem, v: np.ndarray) -> tuple[np.ndarray, ...]:
-    """As ``_described``, with impossible places (rounding at the far ends) ruled out."""
-    given = problem.family, problem.interval
+def point_moments(problem: FamilyProblem, v: np.ndarray) -> PointMoments:
+    """Return prior and moments at points v; where rounding spoils them, the prior is zero."""
     prior = problem.conjugate
-    parts = [_described(*given, jnp.asarray(v[i : i + CHUNK]), prior) for i in chunks(len(v))]
+    parts = [
+        _raw_point_moments(
+            problem.family, problem.interval, jnp.asarray(v[i : i + CHUNK_POINTS]), prior
+        )
+        for i in chunks(len(v))
+    ]
     log_prior, eta, mean, variance = (np.concatenate(side) for side in zip(*parts, strict=True))
     bad = ~(np.isfinite(log_prior) & np.isfinite(eta[:, 0]) & np.isfinite(mean))
     bad |= ~np.isfinite(variance)
-    return (
+    return PointMoments(
         np.where(bad, -np.inf, log_prior),
         np.where(bad[:, None], eta[~bad][:1], eta),
         np.where(bad, 0.0, mean),
@@ -106,10 +121,10 @@ def described(problem: Problem, v: np.ndarray) -> tuple[np.ndarray, ...]:
     )
 
 
-def rough(
-    problem: Problem, z: float, n: float, mean: np.ndarray, variance: np.ndarray
+def rough_log_likelihood(
+    problem: FamilyProblem, z: float, n: float, mean: np.ndarray, variance: np.ndarray
 ) -> np.ndarray:
-    """Log density of z where the sum is normal, generously spread."""
+    """Return the log density of z where the sum is normal, generously spread."""
     v = 1.5 * n * variance + 1e-12 * problem.scale**2
     if problem.counted is not None:
         v = v + 8 * (mean * problem.count_scale) ** 2
@@ -122,32 +137,32 @@ def rough(
     return np.asarray(v / (2 * b**2) + np.logaddexp(one, two))
 
 
-def locate(problem: Problem, z: float, n: float) -> Span:
-    """Narrow the prior's whole range down to where the rough posterior is."""
-    low, high = WIDEST[problem.family.domains[0]]
+def locate(problem: FamilyProblem, z: float, n: float) -> Span:
+    """Narrow the parameter's whole range down to where the rough posterior is; return that span."""
+    low, high = DOMAIN_ENDS[problem.family.domains[0]]
     for _ in range(12):
-        v = np.linspace(low, high, POINTS)
-        log_prior, _, mean, variance = described(problem, v)
-        total = log_prior + rough(problem, z, n, mean, variance)
+        v = np.linspace(low, high, SEARCH_POINTS)
+        at = point_moments(problem, v)
+        total = at.log_prior + rough_log_likelihood(problem, z, n, at.mean, at.variance)
         total = total - total.max()
-        near = np.flatnonzero(total > -DEPTH)
-        first, last = max(near[0] - 1, 0), min(near[-1] + 1, POINTS - 1)
+        near = np.flatnonzero(total > -SEARCH_DEPTH)
+        first, last = max(near[0] - 1, 0), min(near[-1] + 1, SEARCH_POINTS - 1)
         narrowed = v[last] - v[first] < 0.5 * (high - low)
         low, high = v[first], v[last]
         if not narrowed:
             break
     return Span(
         v,
-        _deviations(problem, n, v, total, mean, variance),
-        float(np.sqrt(variance[total > -8].min())),
+        _deviations(problem, n, v, total, at.mean, at.variance),
+        float(np.sqrt(at.variance[total > -8].min())),
     )
 
 
 def _deviations(
-    problem: Problem, n: float, v: np.ndarray, total: np.ndarray, mean: np.ndarray,
+    problem: FamilyProblem, n: float, v: np.ndarray, total: np.ndarray, mean: np.ndarray,
     variance: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Length from the left end in local posterior deviations; tails and valleys count less."""
+    """Return the length from the left end in local deviations; tails and valleys count less."""
     blur = n * variance + problem.scale**2
     if problem.counted is not None:
         blur = blur + (mean * problem.count_scale) ** 2
@@ -156,21 +171,21 @@ def _deviations(
     centre = (weight @ v) / weight.sum()
     overall = np.sqrt(weight @ (v - centre) ** 2 / weight.sum())
     # Laplace noise has long tails: what holds less than e^-10 of the peak needs no fine grid.
-    share = np.where(total > -10, 1.0, np.where(total > -DEPTH, 0.25, 0.05))
+    share = np.where(total > -10, 1.0, np.where(total > -SEARCH_DEPTH, 0.25, 0.05))
     per_unit = share * local + 1 / max(overall, 1e-12)
     steps = np.diff(v) * (per_unit[1:] + per_unit[:-1]) / 2
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def gap(spans: list[Span]) -> bool:
-    """Whether some stretch between the first and the last belongs to none of them."""
+def has_gap(spans: list[Span]) -> bool:
+    """Tell whether some stretch between the first and the last belongs to none of them."""
     ordered = sorted((float(s.v[0]), float(s.v[-1])) for s in spans)
     reached = np.maximum.accumulate([high for _, high in ordered])
     return any(low > high for (low, _), high in zip(ordered[1:], reached, strict=False))
 
 
 def union(spans: list[Span]) -> Span:
-    """One stretch for several releases, as fine as the finest of them wherever it is."""
+    """Return one stretch for several releases, everywhere as fine as the finest of them."""
     low, high = min(s.v[0] for s in spans), max(s.v[-1] for s in spans)
     v = np.unique(np.concatenate([s.v for s in spans] + [[low, high]]))
     steps = [np.diff(np.interp(v, s.v, s.length)) for s in spans]

@@ -1,10 +1,13 @@
-"""A prior over the covariates known through its moments alone: what ``gibbs-prior`` needs of it."""
+"""A prior over the covariates known through its moments alone, as method ``gibbs-prior`` needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+
+TOLERANCE = 1e-9
+"""Rounding allowed in symmetry, positivity and E[1] = 1 (chosen)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +31,25 @@ class CovariateMoments:
             raise ValueError("prior: fourth must be finite")
         size = np.abs(fourth).max()
         for axes in ((1, 0, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)):
-            if np.abs(fourth - fourth.transpose(axes)).max() > 1e-9 * size:
+            if np.abs(fourth - fourth.transpose(axes)).max() > TOLERANCE * size:
                 raise ValueError("prior: fourth must not change when two indices are exchanged")
         matrix = fourth.reshape(len(fourth) ** 2, -1)
-        if abs(fourth[-1, -1, -1, -1] - 1) > 1e-9 or np.linalg.eigvalsh(matrix)[0] < -1e-9 * size:
+        if (
+            abs(fourth[-1, -1, -1, -1] - 1) > TOLERANCE
+            or np.linalg.eigvalsh(matrix)[0] < -TOLERANCE * size
+        ):
             raise ValueError("prior: fourth must hold moments of some distribution, E[1] = 1 last")
         fourth.flags.writeable = False
         object.__setattr__(self, "fourth", fourth)
 
     @property
     def columns(self) -> int:
-        """How many covariates."""
+        """Return the number of covariates."""
         return len(self.fourth) - 1
 
     @classmethod
     def from_draws(cls, draws: np.ndarray) -> CovariateMoments:
-        """Monte Carlo: the moments of draws (draw, covariate) from any distribution over x."""
+        """Return the moments of draws (draw, covariate) from any distribution over x."""
         draws = np.asarray(draws, dtype=np.float64)
         if draws.ndim != 2 or not len(draws):
             raise ValueError(
@@ -55,7 +61,7 @@ class CovariateMoments:
         return cls(fourth.reshape((full.shape[1],) * 4))
 
     def mapped(self, centre: np.ndarray, unit: np.ndarray) -> CovariateMoments:
-        """The moments of ``(x - centre)/unit``."""
+        """Return the moments of ``(x - centre)/unit``."""
         matrix = np.diag(np.append(1 / unit, 1.0))
         matrix[:-1, -1] = -centre / unit
         fourth = self.fourth

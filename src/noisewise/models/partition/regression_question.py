@@ -1,4 +1,4 @@
-"""The words both partition releases share, checked at the door."""
+"""The question both partition releases share: a regression and one of its coefficients, checked."""
 
 from __future__ import annotations
 
@@ -8,56 +8,57 @@ from typing import Any
 
 from noisewise.artifact import ArgumentError, Neighbours
 from noisewise.artifact.statistics.partition_sums import INTERCEPT, MAX_PARTITIONS
-from noisewise.models.partition.prior import Prior, Zellner, prior_of
+from noisewise.models.partition.conjugate_regression import RegressionPrior, Zellner, prior_of
 from noisewise.privacy import arguments
 from noisewise.privacy.budget import Terms, terms
 from noisewise.privacy.lattice import Outside
 from noisewise.privacy.plan import ProductSums, SumPlan
 from noisewise.privacy.values import mapping, number, shown
 
-ROWS_PER_COEFFICIENT = 5
-"""On average and per partition. Fewer, and partitions of random size are often rank-deficient."""
+MIN_ROWS_PER_COEFFICIENT = 5
+"""On average and per partition (chosen): with fewer, partitions of random size are often
+rank-deficient."""
 
 
 @dataclass(frozen=True)
-class Ask:
+class RegressionQuestion:
     """A regression, one of its coefficients, a prior, and a number of partitions."""
 
     x: tuple[str, ...]
     y: str
     coefficient: str
     partitions: int
-    prior: Prior
+    prior: RegressionPrior
     fill: Mapping[str, float]
     terms: Terms
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Covariates, then the response."""
+        """Return the covariates, then the response."""
         return (*self.x, self.y)
 
     @property
     def index(self) -> int:
-        """Place of the coefficient; the intercept comes last."""
+        """Return the position of the coefficient; the intercept comes last."""
         return len(self.x) if self.coefficient == INTERCEPT else self.x.index(self.coefficient)
 
     @property
     def least_rows(self) -> int:
-        """Fewer records are refused."""
-        return ROWS_PER_COEFFICIENT * (len(self.x) + 1) * self.partitions
+        """Return the number of records below which the table is refused."""
+        return MIN_ROWS_PER_COEFFICIENT * (len(self.x) + 1) * self.partitions
 
     @property
     def plan(self) -> SumPlan:
-        """What to read: the columns, and when a record is complete."""
+        """Return what to read: the columns, and when a record is complete."""
         present = tuple(Outside(c, 0.0, 1.0, self.fill.get(c)) for c in self.columns)
         return SumPlan((ProductSums(present, ((),)),))
 
     def words(self) -> dict[str, Any]:
-        """For the release file."""
+        """Return the question as words for the release file."""
         return {"x": self.x, "y": self.y, "coefficient": self.coefficient}
 
 
-def ask(
+def regression_question(
     *,
     x: object,
     y: object,
@@ -67,8 +68,8 @@ def ask(
     fill: object,
     epsilon: float,
     neighbours: Neighbours,
-) -> Ask:
-    """Check what the owner wrote."""
+) -> RegressionQuestion:
+    """Check what the owner wrote; return the question."""
     covariates = arguments.names(x, "x")
     response = arguments.name(y, "y")
     if response in covariates:
@@ -88,13 +89,14 @@ def ask(
         group=None,
     )  # fmt: skip
     columns = (*covariates, response)
-    return Ask(
+    return RegressionQuestion(
         covariates, response, _coefficient(coefficient, covariates), partitions, chosen,
         _fill(fill, columns), agreed,
     )  # fmt: skip
 
 
 def _coefficient(value: object, covariates: tuple[str, ...]) -> str:
+    """Return the name of a covariate or of the intercept; refuse anything else."""
     if not isinstance(value, str) or value not in (*covariates, INTERCEPT):
         raise ArgumentError(
             f"coefficient: must be one of {', '.join(covariates)} or {INTERCEPT!r}, "
@@ -106,6 +108,7 @@ def _coefficient(value: object, covariates: tuple[str, ...]) -> str:
 
 
 def _fill(given: object, columns: tuple[str, ...]) -> dict[str, float]:
+    """Return public values for missing numbers, by column of the question."""
     filled = {}
     for column, value in mapping(given, "fill", "{column: public value}").items():
         if column not in columns:

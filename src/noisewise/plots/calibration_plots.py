@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.diagnostics import share_band, uniform_band
-from noisewise.plots.canvas import COLOURS, panels
+from noisewise.plots.posterior_plots import COLOURS, panels
 
-BAND = "#dddddd"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BAND_COLOUR = "#dddddd"
+"""Of what chance allows (chosen)."""
 
 
 def rank_ecdf(
     u: Mapping[str, np.ndarray],
     *,
     sure: float = 0.95,
-    axis: Any = None,
+    axis: Axes | None = None,
     styles: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Any:
-    """The distribution of the truth's ranks, which is the diagonal for an honest posterior.
+    """Draw the distribution of the truth's ranks, the diagonal for an honest posterior.
 
     Args:
         u: ranks from 0 to 1 (``diagnostics.ranks``) by label, one row each.
@@ -29,6 +34,9 @@ def rank_ecdf(
             which is that of the label with the most trials.
         axis: of a figure that is there already; a new one otherwise.
         styles: words for matplotlib's ``step`` by label.
+
+    Returns:
+        The matplotlib Figure that holds the axis.
     """
     if not u:
         raise ArgumentError("u: must have at least one label")
@@ -36,7 +44,7 @@ def rank_ecdf(
     most = max(len(np.atleast_1d(values)) for values in u.values())
     low, high = uniform_band(most, sure)
     at = np.arange(1, most + 1) / (most + 1)
-    axis.fill_betweenx(at, low, high, color=BAND, lw=0, label=f"{sure:.0%} band")
+    axis.fill_betweenx(at, low, high, color=BAND_COLOUR, lw=0, label=f"{sure:.0%} band")
     axis.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":")
     for number, (label, values) in enumerate(u.items()):
         style = {"color": COLOURS[number % len(COLOURS)], **(styles or {}).get(label, {})}
@@ -52,9 +60,14 @@ def rank_ecdf(
 
 
 def coverage_points(
-    shares: Mapping[str, float], level: float, trials: int, *, sure: float = 0.95, axis: Any = None
+    shares: Mapping[str, float],
+    level: float,
+    trials: int,
+    *,
+    sure: float = 0.95,
+    axis: Axes | None = None,
 ) -> Any:
-    """Shares of intervals that hold the truth, by label, in the band that chance allows.
+    """Draw shares of intervals that hold the truth, by label, in the band that chance allows.
 
     Args:
         shares: from 0 to 1, by label.
@@ -62,9 +75,12 @@ def coverage_points(
         trials: behind each share.
         sure: probability that a calibrated posterior's share is inside the grey band.
         axis: of a figure that is there already; a new one otherwise.
+
+    Returns:
+        The matplotlib Figure that holds the axis.
     """
     figure, axis = _place(axis, 0.6 + 0.3 * len(shares))
-    axis.axvspan(*share_band(level, trials, sure), color=BAND, lw=0)
+    axis.axvspan(*share_band(level, trials, sure), color=BAND_COLOUR, lw=0)
     axis.axvline(level, color="black", lw=0.8, ls=":")
     rows = np.arange(len(shares))
     axis.plot(list(shares.values()), rows, "o", color=COLOURS[0])
@@ -74,7 +90,8 @@ def coverage_points(
     return figure or axis.figure
 
 
-def _place(axis: Any, height: float) -> tuple[Any, Any]:
+def _place(axis: Axes | None, height: float) -> tuple[Figure | None, Axes]:
+    """Return the axis that was given, or a new figure and its one axis."""
     if axis is not None:
         return None, axis
     figure, axes = panels(1, height)

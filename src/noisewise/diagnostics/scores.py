@@ -1,0 +1,133 @@
+"""Scores of an answer against a better one: divergences, hold-out scores, rankings.
+
+Maximum mean discrepancy, for two sets of draws: the unbiased estimate of Gretton et al. (2012,
+lemma 6) with a standard normal kernel,
+
+    MMD² = 1/(m(m-1)) Σ_{i≠j} k(p_i, p_j) + k(q_i, q_j) - k(p_i, q_j) - k(p_j, q_i),
+
+k(a, b) = exp(-|a - b|²/2). Near zero (and then of either sign) where the laws are the same.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp, rel_entr
+
+import noisewise.numerics  # noqa: F401  (float64)
+
+SUM_TOLERANCE = 1e-8
+"""How far probabilities may be from adding up to 1 (chosen)."""
+
+
+def mmd2(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the squared maximum mean discrepancy of two sets of draws.
+
+    Args:
+        p: draws of one law, shape (…, draw, parameter).
+        q: as many draws of the other.
+
+    Returns:
+        One number per leading entry; near zero where the laws are the same.
+    """
+    p, q = np.asarray(p, float), np.asarray(q, float)
+    if p.shape != q.shape or p.ndim < 2 or p.shape[-2] < 2:
+        raise ValueError(
+            f"p, q: must both be (…, draw, parameter) of one shape, not {p.shape} and {q.shape}"
+        )
+    lead = p.shape[:-2]
+    flat = (p.reshape(-1, *p.shape[-2:]), q.reshape(-1, *q.shape[-2:]))
+    return np.asarray(_each_mmd2(*flat)).reshape(lead)
+
+
+@jax.jit
+def _each_mmd2(p: jax.Array, q: jax.Array) -> jax.Array:
+    # One pair after the other: a kernel matrix of 2000 draws is 32 MB.
+    each: jax.Array = jax.lax.map(lambda pair: _one_mmd2(*pair), (p, q))
+    return each
+
+
+def _one_mmd2(p: jax.Array, q: jax.Array) -> jax.Array:
+    m = p.shape[0]
+    apart = (
+        _normal_kernel(p, p) + _normal_kernel(q, q) - _normal_kernel(p, q) - _normal_kernel(q, p)
+    )
+    return (apart.sum() - jnp.trace(apart)) / (m * (m - 1))
+
+
+def _normal_kernel(a: jax.Array, b: jax.Array) -> jax.Array:
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
+    return jnp.exp(-jnp.maximum(squares, 0) / 2)
+
+
+def kl(p: np.ndarray, q: np.ndarray) -> float:
+    """Return KL(p‖q) = Σ p log(p/q) in nats; infinite where q rules out what p allows.
+
+    Args:
+        p: table of probabilities.
+        q: another of the same shape.
+    """
+    p, q = np.asarray(p, float), np.asarray(q, float)
+    for name, table in (("p", p), ("q", q)):
+        if (table < 0).any() or abs(table.sum() - 1) > SUM_TOLERANCE:
+            raise ValueError(f"{name}: must be probabilities that add up to 1")
+    if p.shape != q.shape:
+        raise ValueError(f"p, q: must have one shape, not {p.shape} and {q.shape}")
+    return float(rel_entr(p, q).sum())
+
+
+def log_predictive(log_density: np.ndarray) -> float:
+    """Return the mean over held-out records of log (1/K) Σ_k p(y_i | draw k).
+
+    Args:
+        log_density: log p(y_i | draw k), shape (draw, record).
+    """
+    log_density = np.asarray(log_density, float)
+    if log_density.ndim != 2 or not log_density.size:
+        raise ValueError(f"log_density: must be (draw, record), not {log_density.shape}")
+    each = logsumexp(log_density, axis=0) - np.log(len(log_density))
+    return float(np.mean(each))
+
+
+def mean_absolute_error(estimate: np.ndarray, target: np.ndarray) -> float:
+    """Return the mean distance of estimates from what they should be, one of each."""
+    estimate, target = np.asarray(estimate, float), np.asarray(target, float)
+    if estimate.shape != target.shape or not estimate.size:
+        raise ValueError(
+            f"estimate, target: must have one shape, not {estimate.shape} and {target.shape}"
+        )
+    return float(np.abs(estimate - target).mean())
+
+
+def deciles(values: np.ndarray, classes: int = 10) -> np.ndarray:
+    """Return 0 for the lowest tenth of the values, …, 9 for the highest; equally many of each."""
+    values = np.asarray(values, float)
+    if values.ndim != 1 or len(values) < classes:
+        raise ValueError(f"values: must be one row of at least {classes}, not {values.shape}")
+    order = stats.rankdata(values, method="ordinal") - 1
+    return np.asarray(order * classes // len(values)).astype(int)
+
+
+def decile_confusion(estimate: np.ndarray, target: np.ndarray, classes: int = 10) -> np.ndarray:
+    """Return counts (decile by target, decile by estimate).
+
+    Args:
+        estimate: values to be ranked, one row.
+        target: what they should be.
+        classes: how many, 10 for deciles.
+    """
+    if np.shape(estimate) != np.shape(target):
+        raise ValueError(
+            f"estimate, target: must have one shape, not {np.shape(estimate)}, {np.shape(target)}"
+        )
+    counts = np.zeros((classes, classes), int)
+    np.add.at(counts, (deciles(target, classes), deciles(estimate, classes)), 1)
+    return counts
+
+
+def outer_deciles_kept(confusion: np.ndarray) -> tuple[float, float]:
+    """Return the shares of the lowest and the highest class that stay in the outer two classes."""
+    low, high = confusion[0], confusion[-1]
+    return float(low[:2].sum() / low.sum()), float(high[-2:].sum() / high.sum())

@@ -1,0 +1,149 @@
+"""Pictures of posteriors: against their prior, and draw by draw.
+
+Figures need no display, and open none: matplotlib is loaded by the first picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#1f6f8b", "#d1793b", "#5b8c5a", "#8a5a83", "#b5a642", "#555555")
+"""Of chains and labels, in this order (chosen)."""
+PRIOR_COLOUR = "#bbbbbb"
+"""Of the prior behind a posterior (chosen)."""
+PRIOR_DRAWS = 20_000
+"""Draws from the prior that are shown (chosen): enough for a smooth histogram."""
+
+
+def posterior_against_prior(
+    post: Any,
+    *,
+    parameters: Iterable[str] | None = None,
+    group: Any = None,
+    truth: Mapping[str, float] | None = None,
+    bins: int = 60,
+) -> Figure:
+    """Draw histograms of the posterior's draws and of its prior: what the release taught.
+
+    Args:
+        post: the Posterior of an exponential family.
+        parameters: some of its parameters; all unless named.
+        group: which group, where there are groups.
+        truth: known values, drawn as lines (simulations only).
+        bins: of the histograms.
+
+    Returns:
+        A matplotlib Figure, one panel per parameter.
+    """
+    if post.prior_draws is None:
+        raise ArgumentError("post: carries no prior to draw from; see trace for its draws")
+    values = chosen_draws(post, group, parameters)
+    before = post.prior_draws(PRIOR_DRAWS)
+    figure, axes = panels(len(values))
+    for axis, (name, chains) in zip(axes, values.items(), strict=True):
+        prior, drawn = before[name], chains.ravel()
+        low, high = window(prior, drawn)
+        edges = np.linspace(low, high, bins + 1)
+        for sample, colour, label in (
+            (prior, PRIOR_COLOUR, "prior"),
+            (drawn, COLOURS[0], "posterior"),
+        ):
+            # Counts over all draws, so that a density keeps its height where the window cuts it.
+            height = np.histogram(sample, edges)[0] / (len(sample) * np.diff(edges))
+            axis.stairs(height, edges, fill=True, color=colour, alpha=0.75, label=label)
+        axis.set_xlim(low, high)
+        if truth and name in truth:
+            axis.axvline(truth[name], color="black", lw=1.2, ls="--", label="truth")
+        axis.set_xlabel(name)
+        axis.set_yticks([])
+        axis.spines["left"].set_visible(False)
+    axes[0].legend(frameon=False)
+    where = "" if group is None else f", {group}"
+    axes[0].set_title(f"{post.y}{where}: {post.method}", loc="left", fontsize=10)
+    return figure
+
+
+def window(prior: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
+    """Return ends that hold the posterior, and as much of the prior as leaves it a shape."""
+    low, high = drawn.min(), drawn.max()
+    reach = 2 * (high - low)
+    ends = np.quantile(prior, [0.005, 0.995])
+    return float(max(min(ends[0], low), low - reach)), float(min(max(ends[1], high), high + reach))
+
+
+def trace(
+    post: Any,
+    *,
+    parameters: Iterable[str] | None = None,
+    group: Any = None,
+    truth: Mapping[str, float] | None = None,
+    draws: int = 500,
+) -> Figure:
+    """Draw posterior draws in the order in which they were made, chain by chain (thesis Fig. B.1).
+
+    Args:
+        post: a Posterior.
+        parameters: some of its parameters; all unless named.
+        group: which group, where there are groups.
+        truth: known values, drawn as lines (simulations only).
+        draws: how many, from the first.
+
+    Returns:
+        A matplotlib Figure, one panel per parameter; ``figure.savefig("trace.png")`` keeps it.
+    """
+    values = chosen_draws(post, group, parameters)
+    figure, axes = panels(len(values))
+    for axis, (name, chains) in zip(axes, values.items(), strict=True):
+        for number, chain in enumerate(chains):
+            colour = COLOURS[number % len(COLOURS)]
+            axis.plot(chain[:draws], color=colour, lw=0.7, alpha=0.8)
+        if truth and name in truth:
+            axis.axhline(truth[name], color="black", lw=1.2, ls="--", label="truth")
+            axis.legend(frameon=False, loc="upper right")
+        axis.set_ylabel(name)
+        axis.margins(x=0.01)
+    axes[-1].set_xlabel(f"kept draw ({len(next(iter(values.values())))} chains)")
+    where = "" if group is None else f", {group}"
+    axes[0].set_title(f"{post.y}{where}: {post.method}", loc="left", fontsize=10)
+    return figure
+
+
+def panels(count: int, height: float = 2.2, width: float = 7.0) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its axes, one below the other."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 0.6 + height * count), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(count, 1, squeeze=False)[:, 0]
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, list(axes)
+
+
+def chosen_draws(post: Any, group: Any, parameters: Any) -> dict[str, np.ndarray]:
+    """Return draws (chain, draw) of one group, of all parameters or the named ones."""
+    names = tuple(post.draws) if parameters is None else tuple(parameters)
+    for name in names:
+        if name not in post.draws:
+            raise ArgumentError(
+                f"parameters: {name!r} is unknown; there are {', '.join(post.draws)}"
+            )
+    if post.keys is None:
+        if group is not None:
+            raise ArgumentError("group: this posterior has no groups; leave it out")
+        return {name: post.draws[name] for name in names}
+    if group not in post.keys:
+        shown = ", ".join(map(str, post.keys[:5])) + (" …" if len(post.keys) > 5 else "")
+        raise ArgumentError(f"group: must be one of {shown}, not {group!r}")
+    row = post.keys.index(group)
+    return {name: post.draws[name][row] for name in names}
