@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ from noisewise.artifact import (
 from noisewise.cli.main import app
 from noisewise.privacy.budget import terms
 from noisewise.privacy.lattice import Coded
+from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.plan import SumPlan
 from noisewise.privacy.publish import Order, publish
 from noisewise.privacy.sensitivity import (
@@ -66,23 +68,17 @@ def table(rows: int = 200) -> pd.DataFrame:
     return pd.DataFrame({"a": rng.normal(2, 3, rows), "b": rng.uniform(-1, 11, rows)})
 
 
-def order(toy: SimpleNamespace, epsilon: float = 1.0, **more: object) -> Order:
+def order(toy: SimpleNamespace, **privacy: Any) -> Order:
     gram = Gram(("a", "b"), count=False)
+    options = PrivacyOptions(**{"epsilon": 1.0, **privacy})
     return Order(
         family="linear-regression",
         model={"x": ("a",), "y": "b"},
         kinds=(gram.kind, KIND),
         specify=lambda bounds: (gram, toy.AbsoluteSum("b")),
-        terms=terms(
-            epsilon=epsilon,
-            mechanism="laplace",
-            delta=None,
-            neighbours="replace-one",
-            sizes=None,
-            group=None,
-        ),
+        terms=terms(options),
+        options=options,
         bounds=LIMITS,
-        **more,  # type: ignore[arg-type]
     )
 
 

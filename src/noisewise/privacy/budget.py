@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
 from noisewise.privacy.mechanisms import zcdp_budget
+from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.sensitivity import Relation, find_privacy
 from noisewise.privacy.values import mapping, number, positive, shown
 
@@ -48,38 +49,39 @@ class Terms:
         return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho
 
 
-def terms(
-    *,
-    epsilon: object,
-    mechanism: object,
-    delta: object,
-    neighbours: object,
-    sizes: object,
-    group: str | None,
-) -> Terms:
-    """Check the owner's words about privacy, and turn (ε, δ) into ρ where noise is Gaussian."""
-    epsilon_ = positive(epsilon, "epsilon")
-    neighbours_: Neighbours
-    if neighbours == "replace-one" or neighbours == "add-remove":
-        neighbours_ = neighbours
-    else:
+def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
+    """Check the owner's privacy options, and turn (ε, δ) into ρ where noise is Gaussian.
+
+    Args:
+        options: what the owner wrote, unchecked.
+        group: the column of the groups, where there are any.
+    """
+    epsilon, neighbours = positive(options.epsilon, "epsilon"), options.neighbours
+    if not isinstance(neighbours, str) or neighbours not in ("replace-one", "add-remove"):
         raise ArgumentError(
             f"neighbours: must be 'replace-one' or 'add-remove', not {shown(neighbours)}"
         )
-    within = _within(sizes, group, neighbours_)
-    if mechanism == "laplace":
-        if delta is not None:
+    within = _within(options.sizes, group, neighbours)
+    if options.mechanism == "laplace":
+        if options.delta is not None:
             raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
-        return Terms(Guarantee(epsilon_, neighbours_, within=within), "laplace", group)
-    if mechanism != "gaussian":
-        raise ArgumentError(f"mechanism: must be 'laplace' or 'gaussian', not {shown(mechanism)}")
-    if delta is None:
+        return Terms(Guarantee(epsilon, neighbours, within=within), "laplace", group)
+    if options.mechanism != "gaussian":
+        raise ArgumentError(
+            f"mechanism: must be 'laplace' or 'gaussian', not {shown(options.mechanism)}"
+        )
+    delta = _delta(options.delta)
+    rho = zcdp_budget(epsilon, delta)
+    return Terms(Guarantee(epsilon, neighbours, delta, rho, within), "gaussian", group)
+
+
+def _delta(given: object) -> float:
+    if given is None:
         raise ArgumentError("delta: mechanism='gaussian' needs one, such as delta=1e-6")
-    delta_ = number(delta, "delta")
-    if not 0 < delta_ < 1:
-        raise ArgumentError(f"delta: must be between 0 and 1, not {shown(delta)}")
-    rho = zcdp_budget(epsilon_, delta_)
-    return Terms(Guarantee(epsilon_, neighbours_, delta_, rho, within), "gaussian", group)
+    delta = number(given, "delta")
+    if not 0 < delta < 1:
+        raise ArgumentError(f"delta: must be between 0 and 1, not {shown(given)}")
+    return delta
 
 
 def _within(sizes: object, group: str | None, neighbours: Neighbours) -> str | None:

@@ -10,7 +10,6 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,12 +37,12 @@ from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.ledger.accounts import cost_of
 from noisewise.privacy.mechanisms import Calibrated, calibrate
+from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.plan import (
     Histogram,
     Part,
     Person,
     ProductSums,
-    Progress,
     Source,
     SumPlan,
     Sums,
@@ -81,16 +80,13 @@ class Order:
     kinds: tuple[str, ...]
     specify: Specify
     terms: Terms
+    options: PrivacyOptions
     bounds: Mapping[str, Bounds | PrivateBounds] = field(default_factory=dict)
     coded: tuple[str, ...] = ()
     groups: Groups | None = None
     fill: Mapping[str, float | Level] = field(default_factory=dict)
     other: Mapping[str, Level] = field(default_factory=dict)
     person: Person | None = None
-    split: Mapping[str, float] | None = None
-    ledger: str | Path | None = None
-    dataset: str | None = None
-    progress: Progress | None = None
 
     @property
     def wishes(self) -> dict[str, PrivateBounds]:
@@ -106,7 +102,7 @@ class Order:
 def publish(source: Any, order: Order) -> Release:
     """Carry the order out."""
     names = order.kinds + ((BOUNDS,) if order.wishes else ())
-    costs = shares(order.terms.cost, names, order.split)
+    costs = shares(order.terms.cost, names, order.options.split)
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
     if isinstance(source, Blank):
         return blank
@@ -125,7 +121,7 @@ def publish(source: Any, order: Order) -> Release:
     public = PublicColumns(bounds, order.fill, order.other)
     parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
     plan = SumPlan(parts, order.group_code, order.person)
-    sums = reader.sum(plan, order.progress)
+    sums = reader.sum(plan, order.options.progress)
     refuse(sums, order)
     receipt = till.pay()
     blocks = tuple(
@@ -183,20 +179,22 @@ class Till:
     """Pays once, before the first draw; checks at once that the budget can suffice."""
 
     def __init__(self, order: Order) -> None:
-        self._order = order
+        self._family = order.family
         self._cost = cost_of(order.terms.guarantee)
         self._receipt: Receipt | None = None
-        if order.ledger is None and order.dataset is not None:
+        self._options = options = order.options
+        if options.ledger is None and options.dataset is not None:
             raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
-        if order.ledger is not None:
-            with open_ledger(order.ledger) as ledger:
-                ledger.check(order.dataset, self._cost)
+        if options.ledger is not None:
+            with open_ledger(options.ledger) as ledger:
+                ledger.check(options.dataset, self._cost)
 
     def pay(self) -> Receipt | None:
         """Durable when this returns. A crash afterwards wastes budget, and never overdraws it."""
-        if self._order.ledger is not None and self._receipt is None:
-            with open_ledger(self._order.ledger) as ledger:
-                self._receipt = ledger.spend(self._order.dataset, self._cost, self._order.family)
+        options = self._options
+        if options.ledger is not None and self._receipt is None:
+            with open_ledger(options.ledger) as ledger:
+                self._receipt = ledger.spend(options.dataset, self._cost, self._family)
         return self._receipt
 
 
@@ -212,7 +210,7 @@ def _search(
         ProductSums(present, ((),)),
         *(Histogram(f) for f in lattices.values()),
     )
-    sums = reader.sum(SumPlan(parts, order.group_code), order.progress)
+    sums = reader.sum(SumPlan(parts, order.group_code), order.options.progress)
     refuse(sums, order)
     till.pay()
     each = equal_shares(cost, len(lattices))

@@ -6,24 +6,21 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack, cast
 
 from noisewise.artifact import (
     ArgumentError,
     Bounds,
     Clamped,
-    Mechanism,
-    Neighbours,
     PowerSums,
-    Release,
     Statistic,
     Tables,
 )
+from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import Terms, terms
-from noisewise.privacy.plan import Progress
+from noisewise.privacy.options import MomentOptions, PrivacyOptions, with_options
 from noisewise.privacy.publish import Order, publish
 from noisewise.privacy.values import mapping, positive, shown
 
@@ -98,30 +95,22 @@ MAX_WHOLE = 2**30
 """Whole numbers below this size fit 2**32 records into 64-bit sums."""
 
 
+@with_options(MomentOptions)
 def exponential_family(
     source: Any,
     *,
     column: str,
     family: str,
-    epsilon: float,
     bounds: tuple[float, float] | Bounds | PrivateBounds | None = None,
     outside: Outside = "drop",
     levels: Iterable[Any] | None = None,
     trials: int | None = None,
     shape: float | None = None,
     known: Mapping[str, float] | None = None,
-    mechanism: Mechanism = "laplace",
-    delta: float | None = None,
-    neighbours: Neighbours = "replace-one",
-    groups: Mapping[str, Iterable[Any]] | None = None,
-    sizes: str | None = None,
     fill: Any = None,
     count_clamped: bool = False,
-    split: Mapping[str, float] | None = None,
-    ledger: str | Path | None = None,
-    dataset: str | None = None,
-    progress: Progress | None = None,
-) -> Release:
+    **privacy: Unpack[MomentOptions],
+) -> ExponentialFamilyRelease:
     """Release the noisy sufficient statistic of a one-column exponential family.
 
     Args:
@@ -130,7 +119,6 @@ def exponential_family(
         family: ``bernoulli``, ``binomial``, ``categorical``, ``poisson``, ``geometric``,
             ``exponential``, ``gamma`` or ``normal``, or one made known by ``register_family``.
             ``geometric`` counts trials up to the first success: 1, 2, 3, …
-        epsilon: the whole budget.
         bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
         outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
             as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot
@@ -141,18 +129,14 @@ def exponential_family(
         trials: trials per record of ``binomial``.
         shape: the known shape of ``gamma``.
         known: the known parameters of a registered family.
-        mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
-        delta: for Gaussian noise.
-        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret and noisy).
-        groups: ``{"region": [public list]}`` for one statistic per group.
-        sizes: ``"public"`` where group sizes are public knowledge.
         fill: public value for missing entries; required for NULLs under replace-one.
         count_clamped: also release a noisy count of records outside the interval.
-        split: relative shares of the budget: ``power-sums``, ``clamped``, ``bounds``.
-        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
-        dataset: the ledger's account, where it has several.
-        progress: called with rows done and rows in all.
+        **privacy: the privacy options, of which ``epsilon`` must be given (`PrivacyOptions`).
+
+    Returns:
+        The release, ready to be saved.
     """
+    options = PrivacyOptions.of(MomentOptions, privacy)
     name = arguments.name(column, "column")
     family = SYNONYMS.get(family, family) if isinstance(family, str) else family
     if not isinstance(family, str) or family not in known_families():
@@ -160,27 +144,18 @@ def exponential_family(
         raise ArgumentError(f"family: must be one of {listed}, not {shown(family)}")
     if not isinstance(outside, str) or outside not in ("drop", "clamp"):
         raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
-    keyed = arguments.groups(groups)
-    agreed = terms(
-        epsilon=epsilon,
-        mechanism=mechanism,
-        delta=delta,
-        neighbours=neighbours,
-        sizes=sizes,
-        group=None if keyed is None else keyed.column,
-    )
+    groups = arguments.groups(options.groups)
+    agreed = terms(options, None if groups is None else groups.column)
     shared: dict[str, Any] = {
         "family": "exponential-family",
         "terms": agreed,
-        "groups": keyed,
-        "split": split,
-        "ledger": ledger,
-        "dataset": dataset,
-        "progress": progress,
+        "options": options,
+        "groups": groups,
     }
     model = _model(family, {"trials": trials, "shape": shape, **mapping_of(known)})
     if family == "categorical":
-        return publish(source, _categorical(name, levels, bounds, fill, model, shared))
+        order = _categorical(name, levels, bounds, fill, model, shared)
+        return cast(ExponentialFamilyRelease, publish(source, order))
     if levels is not None:
         raise ArgumentError(f"levels: go with family='categorical', not {family!r}")
     limits = _interval(name, family, bounds, model)
@@ -200,7 +175,7 @@ def exponential_family(
         fill=arguments.numeric_fill(None if fill is None else {name: fill}, {name: limits}),
         **shared,
     )
-    return publish(source, order)
+    return cast(ExponentialFamilyRelease, publish(source, order))
 
 
 def mapping_of(known: object) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisewise.artifact import ArgumentError, Neighbours
+from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics.partition_sums import INTERCEPT, MAX_PARTITIONS
 from noisewise.models.partition.conjugate_regression import RegressionPrior, Zellner, prior_of
 from noisewise.privacy import arguments
 from noisewise.privacy.budget import Terms, terms
 from noisewise.privacy.lattice import Outside
+from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.plan import ProductSums, SumPlan
 from noisewise.privacy.values import mapping, number, shown
 
@@ -31,6 +32,7 @@ class RegressionQuestion:
     prior: RegressionPrior
     fill: Mapping[str, float]
     terms: Terms
+    options: PrivacyOptions
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,8 +68,7 @@ def regression_question(
     partitions: object,
     prior: object,
     fill: object,
-    epsilon: float,
-    neighbours: Neighbours,
+    options: PrivacyOptions,
 ) -> RegressionQuestion:
     """Check what the owner wrote; return the question."""
     covariates = arguments.names(x, "x")
@@ -79,19 +80,16 @@ def regression_question(
     if not 1 <= partitions <= MAX_PARTITIONS:
         raise ArgumentError(f"partitions: must be in [1, {MAX_PARTITIONS}], not {partitions}")
     chosen = prior_of(prior, len(covariates) + 1)
-    if neighbours == "add-remove" and chosen == Zellner():
+    if options.neighbours == "add-remove" and chosen == Zellner():
         raise ArgumentError(
             "prior: under add-remove neighbours n is secret, so Zellner's g must be given: "
             "prior=nw.release.Zellner(g=...)"
         )
-    agreed = terms(
-        epsilon=epsilon, mechanism="laplace", delta=None, neighbours=neighbours, sizes=None,
-        group=None,
-    )  # fmt: skip
+    agreed = terms(options)
     columns = (*covariates, response)
     return RegressionQuestion(
         covariates, response, _coefficient(coefficient, covariates), partitions, chosen,
-        _fill(fill, columns), agreed,
+        _fill(fill, columns), agreed, options,
     )  # fmt: skip
 
 
