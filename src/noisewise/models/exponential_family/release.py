@@ -16,11 +16,17 @@ from noisewise.artifact import (
     Statistic,
     Tables,
 )
+from noisewise.models.base import Owner, Word
 from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import Terms, terms
-from noisewise.privacy.options import MomentOptions, PrivacyOptions, with_options
+from noisewise.privacy.options import (
+    MomentOptions,
+    PrivacyOptions,
+    command_line_options,
+    with_options,
+)
 from noisewise.privacy.publish import Order, publish
 from noisewise.privacy.values import mapping, positive, shown
 
@@ -301,3 +307,50 @@ def _categorical(
         fill=arguments.level_fill(None if fill is None else {column: fill}, listed),
         **shared,
     )
+
+
+def _arguments(words: Mapping[str, object]) -> dict[str, object]:
+    """Return the function's arguments: ``--trials`` of a plan are its simulated releases."""
+    return {"trials" if name == "binomial_trials" else name: v for name, v in words.items()}
+
+
+OWNER = Owner(
+    release=exponential_family,
+    summary="Release the sufficient statistic of a one-column exponential family.",
+    words=(
+        Word(
+            "column",
+            "column",
+            "the column that follows the family",
+            required=True,
+            plan_default="value",
+        ),
+        Word(
+            "family",
+            "text",
+            "bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal",
+            required=True,
+        ),
+        Word(
+            "bounds",
+            "interval",
+            "the public interval; private:LOWER,UPPER lets part of the budget choose it within "
+            "that range",
+        ),
+        Word(
+            "outside",
+            "text",
+            "drop records outside the interval from the sum, or clamp them to its nearer end",
+            default="drop",
+        ),
+        Word("levels", "list", "public categories of categorical"),
+        Word("binomial_trials", "count", "trials per record of binomial"),
+        Word("shape", "number", "known shape of gamma"),
+        Word("known", "assignments", "known parameter of a registered family; repeat"),
+        Word("fill", "value", "public value for missing entries", planned=False),
+        Word("count_clamped", "flag", "also release how many records lie outside the interval"),
+    ),
+    privacy=command_line_options(MomentOptions),
+    prepare=_arguments,
+)
+"""The owner's part of the model, for the command line."""

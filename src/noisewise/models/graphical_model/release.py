@@ -12,10 +12,16 @@ from noisewise.artifact import (
     ReleaseError,
     Tables,
 )
+from noisewise.models.base import Owner, Word
 from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.budget import terms
-from noisewise.privacy.options import PrivacyOptions, TableOptions, with_options
+from noisewise.privacy.options import (
+    PrivacyOptions,
+    TableOptions,
+    command_line_options,
+    with_options,
+)
 from noisewise.privacy.plan import Person
 from noisewise.privacy.publish import Order, publish
 from noisewise.privacy.values import mapping, scalar, shown
@@ -143,3 +149,29 @@ def _other(given: object, tables: Tables) -> dict[str, Level]:
             )
         found[column] = plain
     return found
+
+
+def _arguments(words: Mapping[str, object]) -> dict[str, object]:
+    """Return the function's arguments: one ``--clique`` after the other."""
+    return {"cliques" if name == "clique" else name: v for name, v in words.items()}
+
+
+OWNER = Owner(
+    release=graphical_model,
+    summary="Release noisy contingency tables over cliques of categorical columns.",
+    words=(
+        Word("clique", "cliques", "the columns of one table; repeat", required=True),
+        Word("levels", "levels", "public categories, for every column; repeat", required=True),
+        Word("fill", "fill", "public level for missing entries; repeat", planned=False),
+        Word(
+            "other",
+            "fill",
+            "the level of the public list that counts what is not on it; repeat",
+            planned=False,
+        ),
+    ),
+    privacy=command_line_options(TableOptions),
+    prepare=_arguments,
+    plan_trials=20,
+)
+"""The owner's part of the model, for the command line; every trial of a plan takes seconds."""

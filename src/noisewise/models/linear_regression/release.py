@@ -13,11 +13,17 @@ from noisewise.artifact import (
     Monomials,
     Statistic,
 )
+from noisewise.models.base import Owner, Word
 from noisewise.models.linear_regression import LinearRegressionRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import terms
-from noisewise.privacy.options import MomentOptions, PrivacyOptions, with_options
+from noisewise.privacy.options import (
+    MomentOptions,
+    PrivacyOptions,
+    command_line_options,
+    with_options,
+)
 from noisewise.privacy.publish import Order, publish
 
 
@@ -79,3 +85,25 @@ def linear_regression(
         fill=arguments.numeric_fill(fill, limits),
     )
     return cast(LinearRegressionRelease, publish(source, order))
+
+
+OWNER = Owner(
+    release=linear_regression,
+    summary="Release the Gram matrix: every linear regression among the columns, once.",
+    words=(
+        Word("x", "columns", "covariate; repeat for several", required=True),
+        Word("y", "column", "response", required=True),
+        Word(
+            "bounds",
+            "bounds",
+            "public bounds, for every column; private:LOWER,UPPER lets part of the budget choose "
+            "them within that range",
+            required=True,
+        ),
+        Word("fill", "fill", "public value for missing entries; repeat", planned=False),
+        Word("monomials", "flag", "also release all monomials of x up to degree four"),
+        Word("count_clamped", "flag", "also release how many records lie outside the bounds"),
+    ),
+    privacy=command_line_options(MomentOptions),
+)
+"""The owner's part of the model, for the command line."""

@@ -12,15 +12,26 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, PartitionRelease, ProbabilitySums
 from noisewise.artifact.statistics.partition_sums import MAX_CUTOFFS, METHODS
+from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.regression_question import RegressionQuestion, regression_question
+from noisewise.models.partition.regression_question import (
+    QUESTION_WORDS,
+    RegressionQuestion,
+    question_arguments,
+    regression_question,
+)
 from noisewise.models.partition.sample_and_aggregate import (
     PartitionQuery,
     lattice_codes,
     publish_query,
 )
 from noisewise.privacy.mechanisms import Calibrated, calibrate
-from noisewise.privacy.options import PrivacyOptions, ProbabilityOptions, with_options
+from noisewise.privacy.options import (
+    PrivacyOptions,
+    ProbabilityOptions,
+    command_line_options,
+    with_options,
+)
 from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.values import number, shown
 
@@ -159,3 +170,22 @@ def draw_probabilities(
     """Add up whole numbers from every partition and draw noise; return the block to release."""
     codes = probability_codes(statistic, posteriors.probabilities(statistic.at))
     return Block(statistic, noise.noise, noise.draw(codes.sum(axis=0)[:, None]))
+
+
+OWNER = Owner(
+    release=posterior_probability,
+    summary="Release Pr(coefficient <= cutoff) of a Bayesian linear regression.",
+    words=(
+        *QUESTION_WORDS,
+        Word("at", "numbers", "cutoff; repeat, and several share the budget", required=True),
+        Word("method", "text", "normality or fisher", default="normality"),
+        Word("corrected", "flag", "rescale by the true spread, not the thesis' way", default=True),
+        Word("tempered", "flag", "all partitions together carry the prior once", default=True),
+        Word("power", "number", "power of the partitions' likelihoods; 2 for normality, else 1"),
+        Word("floor", "number", "fisher: smaller probabilities count as this", default=0.001),
+    ),
+    privacy=command_line_options(ProbabilityOptions),
+    prepare=question_arguments,
+    plan_trials=None,
+)
+"""The owner's part of the model, for the command line."""

@@ -11,13 +11,19 @@ from typing import Any, Unpack
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum, cautions
+from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
 from noisewise.models.partition.private_interval_search import (
     centred_interval,
     symmetric_radius,
     threshold_noise,
 )
-from noisewise.models.partition.regression_question import RegressionQuestion, regression_question
+from noisewise.models.partition.regression_question import (
+    QUESTION_WORDS,
+    RegressionQuestion,
+    question_arguments,
+    regression_question,
+)
 from noisewise.models.partition.sample_and_aggregate import (
     PartitionQuery,
     lattice_codes,
@@ -25,7 +31,12 @@ from noisewise.models.partition.sample_and_aggregate import (
 )
 from noisewise.privacy.budget import round_down
 from noisewise.privacy.mechanisms import Calibrated, calibrate
-from noisewise.privacy.options import PrivacyOptions, QuantileOptions, with_options
+from noisewise.privacy.options import (
+    PrivacyOptions,
+    QuantileOptions,
+    command_line_options,
+    with_options,
+)
 from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.values import number, positive, shown
 
@@ -197,3 +208,23 @@ def draw_quantile(
     statistic = dataclasses.replace(blank, centre=centre, radius=radius)
     codes = quantile_codes(statistic, quantiles)
     return Block(statistic, noise.noise, noise.draw(codes.sum(axis=0)[:, None]))
+
+
+OWNER = Owner(
+    release=posterior_quantile,
+    summary="Release a posterior quantile of a coefficient of a Bayesian linear regression.",
+    words=(
+        *QUESTION_WORDS,
+        Word("p", "number", "which quantile, between 0 and 1", required=True),
+        Word("epsilon_bounds", "number", "budget for finding an interval", required=True),
+        Word("epsilon_value", "number", "budget for the value itself", required=True),
+        Word("centred", "flag", "choose the interval's centre too; else around 0", default=True),
+        Word("scale", "number", "public order of magnitude of the spread", default=1.0),
+        Word("coverage", "number", "share to be held; --no-centred only", default=0.5),
+        Word("doublings", "count", "cap of the search; --no-centred only", default=40),
+    ),
+    privacy=command_line_options(QuantileOptions),
+    prepare=question_arguments,
+    plan_trials=None,
+)
+"""The owner's part of the model, for the command line."""

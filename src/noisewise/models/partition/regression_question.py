@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics.partition_sums import INTERCEPT, MAX_PARTITIONS
+from noisewise.models.base import Word
 from noisewise.models.partition.conjugate_regression import RegressionPrior, Zellner, prior_of
 from noisewise.privacy import arguments
 from noisewise.privacy.budget import Terms, terms
@@ -91,6 +94,54 @@ def regression_question(
         covariates, response, _coefficient(coefficient, covariates), partitions, chosen,
         _fill(fill, columns), agreed, options,
     )  # fmt: skip
+
+
+QUESTION_WORDS = (
+    Word("x", "columns", "covariate; repeat for several", required=True),
+    Word("y", "column", "response", required=True),
+    Word("coefficient", "text", "a covariate, or intercept", required=True),
+    Word(
+        "partitions",
+        "count",
+        "number of random partitions; around 100 records each is a good size",
+        required=True,
+    ),
+    Word("g", "number", "Zellner's g; by default the public n"),
+    Word(
+        "normal",
+        "text",
+        "PRECISION,SHAPE,RATE: a normal-inverse-gamma prior with mean 0 and that precision for "
+        "every coefficient, instead of Zellner's",
+    ),
+    Word("fill", "fill", "public value for missing entries; repeat", planned=False),
+)
+"""What the command line asks for both kinds of question."""
+
+
+def question_arguments(words: Mapping[str, object]) -> dict[str, object]:
+    """Return a release function's arguments from the command line's words: they name the prior."""
+    g, normal, x = words.get("g"), words.get("normal"), words.get("x")
+    prior = _named_prior(g, normal, len(x) if isinstance(x, list | tuple) else 1)
+    rest = {name: value for name, value in words.items() if name not in ("g", "normal")}
+    return {**rest, "prior": prior}
+
+
+def _named_prior(g: object, normal: object, covariates: int) -> object:
+    """Return Zellner's prior, or a spherical normal-inverse-gamma."""
+    if normal is None:
+        return Zellner(None if g is None else number(g, "g"))
+    if g is not None:
+        raise ArgumentError("--normal: another prior than --g; give one of them")
+    try:
+        precision, shape, rate = (float(part) for part in str(normal).split(","))
+    except ValueError:
+        raise ArgumentError(f"--normal: must be PRECISION,SHAPE,RATE, not {normal!r}") from None
+    if not min(precision, shape, rate) > 0:
+        raise ArgumentError(f"--normal: all three must be above zero, not {normal!r}")
+    from noisewise.priors import NormalInverseGamma
+
+    size = covariates + 1
+    return NormalInverseGamma(np.zeros(size), precision * np.eye(size), shape, rate)
 
 
 def _coefficient(value: object, covariates: tuple[str, ...]) -> str:
