@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from noisewise.models.partition.quantile import posterior_quantile
     from noisewise.privacy.arguments import PrivateBounds
     from noisewise.privacy.options import PrivacyOptions
-    from noisewise.privacy.publish import Blank
+    from noisewise.privacy.pipeline import Blank
 
 _HOMES = {
-    "Blank": "noisewise.privacy.publish",
+    "Blank": "noisewise.privacy.pipeline",
     "PrivacyOptions": "noisewise.privacy.options",
     "PrivateBounds": "noisewise.privacy.arguments",
     "exponential_family": "noisewise.models.exponential_family.release",

@@ -16,9 +16,9 @@ from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Stat
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.plan import SumPlan
 from noisewise.privacy.sensitivity import PublicColumns, Relation, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.sum_plan import SumPlan
 
 BOUNDS = {"a": (-2.0, 6.0), "b": (10.0, 11.0)}
 NOISELESS = 1e9
@@ -242,7 +242,7 @@ def test_private_bounds_pay_before_they_select(book: Path, monkeypatch: pytest.M
         seen.append(spent(book))
         raise RuntimeError("the machine died here")
 
-    monkeypatch.setattr("noisewise.privacy.quantiles.select_least", crash)
+    monkeypatch.setattr("noisewise.privacy.private_quantiles.select_least", crash)
     wish = {"a": nw.release.PrivateBounds((-100, 100)), "b": (10, 11)}
     with pytest.raises(RuntimeError, match="died"):
         released(people(), bounds=wish, epsilon=0.25, ledger=book)

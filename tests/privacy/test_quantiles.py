@@ -13,7 +13,7 @@ import noisewise as nw
 from noisewise.artifact import Neighbours
 from noisewise.privacy.budget import Terms, terms
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.quantiles import penalties, penalty_change
+from noisewise.privacy.private_quantiles import penalties, penalty_change
 from noisewise.release import PrivateBounds
 
 

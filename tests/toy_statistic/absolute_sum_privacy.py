@@ -3,13 +3,13 @@
 import numpy as np
 
 from noisewise.privacy.lattice import boxed
-from noisewise.privacy.plan import Histogram, Part
 from noisewise.privacy.sensitivity import (
     PublicColumns,
     Sensitivity,
     StatisticPrivacy,
     register_privacy,
 )
+from noisewise.privacy.sum_plan import Histogram, Part
 from tests.toy_statistic.absolute_sum import AbsoluteSum
 
 

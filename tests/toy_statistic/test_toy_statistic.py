@@ -30,8 +30,7 @@ from noisewise.cli.main import app
 from noisewise.privacy.budget import terms
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.plan import SumPlan
-from noisewise.privacy.publish import Order, publish
+from noisewise.privacy.pipeline import Order, publish
 from noisewise.privacy.sensitivity import (
     PublicColumns,
     StatisticPrivacy,
@@ -41,6 +40,7 @@ from noisewise.privacy.sensitivity import (
     unregister_privacy,
 )
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.sum_plan import SumPlan
 from tests.documents import ROOT, blocks
 
 KIND = "absolute-sum"

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import check
+from noisewise.artifact import validation
+from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.json_fields import Fields, located
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics.base import decode_statistic, encode_fields
-from noisewise.artifact.whole import whole
 
 FORMAT = "noisewise-release"
 """Says in the file that this is a release and not some other JSON."""
@@ -38,23 +38,23 @@ HDF5 = b"\x89HDF"
 
 
 def dumps(release: Release) -> str:
-    """The content of the file."""
+    """Return the content of the file."""
     content = encode(release)
     head = {"format": FORMAT, "version": VERSION}
     return _pretty({**head, **content, "sha256": _digest(_canonical(content))}) + "\n"
 
 
 def loads(content: str | bytes) -> Release:
-    """Parse strictly; every failure is a ReleaseError."""
+    """Return the release in a file's content; every failure is a ReleaseError."""
     if len(content) > MAX_BYTES:
         raise ReleaseError(f"release: larger than {MAX_BYTES // 2**20} MiB")
     top = Fields(_parse(content), "release")
-    if (found := top.take("format")) != FORMAT:
+    if (stated := top.take("format")) != FORMAT:
         raise ReleaseError(
-            f"release: format must be {FORMAT!r}, not {check.shown(found)}; "
+            f"release: format must be {FORMAT!r}, not {validation.shown(stated)}; "
             "this is some other JSON file"
         )
-    version = check.integer(top.take("version"), "release: version", 1)
+    version = validation.integer(top.take("version"), "release: version", 1)
     if version != VERSION:
         raise ReleaseError(
             f"release: the file has version {version}, this noisewise reads version {VERSION}; "
@@ -70,9 +70,11 @@ def loads(content: str | bytes) -> Release:
 
 
 def save(release: Release, path: Path) -> Path:
-    """The file, whole or not at all; another one of that name is kept as ``path~``."""
+    """Write the file, whole or not at all; keep another one of that name as ``path~``."""
     content = dumps(release).encode()
-    with whole(path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")) as temporary:
+    with atomic_write(
+        path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")
+    ) as temporary:
         temporary.write_bytes(content)
         # An earlier release was paid for as well, and no one can make it again.
         if path.is_file() and path.read_bytes() != content:
@@ -81,9 +83,9 @@ def save(release: Release, path: Path) -> Path:
 
 
 def load(path: Path) -> Release:
-    """Read a file, refusing oversized ones before they are in memory."""
+    """Return the release in a file; refuse oversized ones before they are in memory."""
     if "\0" in str(path):
-        raise ReleaseError(f"release: {check.shown(str(path))} is not a file name")
+        raise ReleaseError(f"release: {validation.shown(str(path))} is not a file name")
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ReleaseError(f"release: {path} is larger than {MAX_BYTES // 2**20} MiB")
@@ -95,7 +97,7 @@ def load(path: Path) -> Release:
 
 
 def canonical(release: Release) -> str:
-    """One text per meaning: the order of keys and the white space of a file do not matter."""
+    """Return one text per meaning: neither order of keys nor white space matters."""
     return _canonical(encode(release))
 
 
@@ -112,14 +114,14 @@ def _no_constants(name: str) -> float:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        check.distinct([name for name, _ in pairs], "release: the keys of a JSON object")
-    return found
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        validation.distinct([name for name, _ in pairs], "release: the keys of a JSON object")
+    return unique
 
 
 def _parse(content: str | bytes) -> Any:
-    """JSON as RFC 8259 has it: UTF-8 only, no byte-order mark; and no key twice, no NaN."""
+    """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN."""
     try:
         text = content.decode("utf-8") if isinstance(content, bytes) else content
         return json.loads(text, parse_constant=_no_constants, object_pairs_hook=_no_repeats)
@@ -141,7 +143,7 @@ def _parse(content: str | bytes) -> Any:
 
 
 def _pretty(value: Any, indent: str = "") -> str:
-    """Two-space JSON, but a list of plain values stays on one line (70,000 groups, few lines)."""
+    """Return two-space JSON in which a list of plain values stays on one line."""
     deeper = indent + "  "
     if isinstance(value, dict) and value:
         rows = [f"{deeper}{json.dumps(k)}: {_pretty(v, deeper)}" for k, v in value.items()]
@@ -192,13 +194,15 @@ def _encode_block(block: Block) -> dict[str, Any]:
 def decode(top: Fields) -> Release:
     """Return the release that the content below the envelope describes."""
     groups, receipt = top.take("groups"), top.take("receipt")
-    model = {k: _words(v, f"model: {check.shown(k)}") for k, v in top.object("model").items()}
-    bounds = {c: _pair(b, f"bounds: {check.shown(c)}") for c, b in top.object("bounds").items()}
+    model = {k: _words(v, f"model: {validation.shown(k)}") for k, v in top.object("model").items()}
+    bounds = {
+        c: _pair(b, f"bounds: {validation.shown(c)}") for c, b in top.object("bounds").items()
+    }
     blocks = [_block(b, f"blocks[{i}]") for i, b in enumerate(top.items("blocks"))]
     selections = [_selection(s, f"selections[{i}]") for i, s in enumerate(top.items("selections"))]
     created = top.take("created")
     if created != "":
-        check.text(created, "created")
+        validation.text(created, "created")
     fields = {
         "family": top.take("family"),
         "model": model,
@@ -219,16 +223,16 @@ def decode(top: Fields) -> Release:
 
 def _words(value: Any, where: str) -> str | int | float | tuple[str, ...]:
     if isinstance(value, list):
-        return tuple(check.text(v, where) for v in value)
+        return tuple(validation.text(v, where) for v in value)
     if isinstance(value, str):
-        return check.text(value, where)
-    check.real(value, where)
+        return validation.text(value, where)
+    validation.real(value, where)
     return value  # type: ignore[no-any-return]  # an int stays an int, a float a float
 
 
 def _pair(value: Any, where: str) -> Bounds:
     if not isinstance(value, list) or len(value) != 2:
-        raise ReleaseError(f"{where}: must be [lower, upper], not {check.shown(value)}")
+        raise ReleaseError(f"{where}: must be [lower, upper], not {validation.shown(value)}")
     with located(where):
         return Bounds(*value)
 
@@ -302,20 +306,22 @@ def _noise(value: Any) -> Noise:
 
 
 def _matrix(columns: dict[str, Any], names: tuple[str, ...]) -> np.ndarray:
-    """Check names and widths before anything is allocated."""
+    """Return the values as a matrix; names and widths are checked before it is allocated."""
     if odd := set(columns) ^ set(names):
         there = "unknown" if min(odd) in columns else "missing"
         raise ReleaseError(
             "'values' must hold exactly the components of the statistic; "
-            f"{check.shown(min(odd))} is {there}"
+            f"{validation.shown(min(odd))} is {there}"
         )
     rows = [columns[n] for n in names]
     width = len(rows[0]) if isinstance(rows[0], list) else -1
     for name, row in zip(names, rows, strict=True):
-        where = f"values of {check.shown(name)}"
+        where = f"values of {validation.shown(name)}"
         if not isinstance(row, list) or len(row) != width or width < 1:
             raise ReleaseError(f"{where} must be a list, as long as the others")
         for v in row:
-            if type(v) is not int or not -check.MAX_INT - 1 <= v <= check.MAX_INT:
-                raise ReleaseError(f"{where} must be 64-bit whole numbers, not {check.shown(v)}")
+            if type(v) is not int or not -validation.MAX_INT - 1 <= v <= validation.MAX_INT:
+                raise ReleaseError(
+                    f"{where} must be 64-bit whole numbers, not {validation.shown(v)}"
+                )
     return np.array(rows, dtype=np.int64)

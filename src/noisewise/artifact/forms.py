@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from noisewise.artifact.check import shown
 from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.validation import shown
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Release

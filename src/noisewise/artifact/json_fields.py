@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from noisewise.artifact import check
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 
 
@@ -15,7 +15,7 @@ class Fields:
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
-            raise ReleaseError(f"{where}: must be a JSON object, not {check.shown(value)}")
+            raise ReleaseError(f"{where}: must be a JSON object, not {validation.shown(value)}")
         self._left = dict(value)
         self.where = where
 
@@ -29,7 +29,9 @@ class Fields:
         """Return the field, which must be a list."""
         value = self.take(name)
         if not isinstance(value, list):
-            raise ReleaseError(f"{self.where}: {name!r} must be a list, not {check.shown(value)}")
+            raise ReleaseError(
+                f"{self.where}: {name!r} must be a list, not {validation.shown(value)}"
+            )
         return value
 
     def flag(self, name: str) -> bool:
@@ -37,7 +39,7 @@ class Fields:
         value = self.take(name)
         if not isinstance(value, bool):
             raise ReleaseError(
-                f"{self.where}: {name!r} must be true or false, not {check.shown(value)}"
+                f"{self.where}: {name!r} must be true or false, not {validation.shown(value)}"
             )
         return value
 
@@ -46,14 +48,14 @@ class Fields:
         value = self.take(name)
         if not isinstance(value, dict):
             raise ReleaseError(
-                f"{self.where}: {name!r} must be a JSON object, not {check.shown(value)}"
+                f"{self.where}: {name!r} must be a JSON object, not {validation.shown(value)}"
             )
         return value
 
     def done(self) -> None:
         """Raise a ReleaseError where a field was not taken."""
         if self._left:
-            raise ReleaseError(f"{self.where}: unknown field {check.shown(min(self._left))}")
+            raise ReleaseError(f"{self.where}: unknown field {validation.shown(min(self._left))}")
 
 
 @contextmanager

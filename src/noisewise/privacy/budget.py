@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
+from noisewise.privacy.arguments import mapping, number, positive, shown
 from noisewise.privacy.mechanisms import zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.sensitivity import Relation, find_privacy
-from noisewise.privacy.values import mapping, number, positive, shown
 
 BOUNDS = "bounds"
 """The part of the budget that chooses bounds by private quantiles."""
@@ -114,7 +114,7 @@ def _usual_weights(parts: tuple[str, ...]) -> dict[str, float]:
 
 
 def equal_shares(cost: float, parts: int) -> float:
-    """The cost in equal parts, rounding down."""
+    """Return the cost of one of so many equal parts, rounded down."""
     return round_down(Fraction(cost) / parts)
 
 
@@ -129,6 +129,6 @@ def _weights(parts: tuple[str, ...], split: object) -> dict[str, float]:
 
 
 def round_down(value: Fraction) -> float:
-    """The largest float64 that is not above it."""
+    """Return the largest float64 that is not above the value."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

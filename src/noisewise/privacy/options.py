@@ -17,7 +17,7 @@ from typing import Any, Required, Self, TypedDict, TypeVar, get_args, get_origin
 
 from noisewise.artifact import Mechanism, Neighbours
 from noisewise.models.base import Word, WordKind
-from noisewise.privacy.plan import Progress
+from noisewise.privacy.sum_plan import Progress
 
 WIDTH = 100
 """Columns of a docstring, as in the rest of the package."""

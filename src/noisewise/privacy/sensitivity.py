@@ -22,7 +22,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Level, Statistic
-from noisewise.privacy.plan import Part
+from noisewise.privacy.sum_plan import Part
 
 Relation = Literal["replace-one", "add-remove", "move"]
 

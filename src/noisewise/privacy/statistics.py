@@ -23,13 +23,13 @@ from noisewise.artifact import (
     Tables,
 )
 from noisewise.privacy.lattice import Coded, Outside, Scaled, boxed, scaled
-from noisewise.privacy.plan import CellCounts, Part, ProductSums
 from noisewise.privacy.sensitivity import (
     PublicColumns,
     Sensitivity,
     StatisticPrivacy,
     register_privacy,
 )
+from noisewise.privacy.sum_plan import CellCounts, Part, ProductSums
 
 
 def _in_one_unit(statistic: Gram | Monomials | PowerSums, sums: np.ndarray) -> np.ndarray:

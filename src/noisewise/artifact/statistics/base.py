@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from noisewise.artifact import check
-from noisewise.artifact.check import Level
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.forms import discover
 from noisewise.artifact.guarantee import Noise, noise_sd
 from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
@@ -192,7 +192,7 @@ def find_statistic(kind: object) -> type[Statistic]:
         discover()
     if not isinstance(kind, str) or kind not in _STATISTICS:
         raise ReleaseError(
-            f"statistic: 'kind' {check.shown(kind)} is not known to this version; "
+            f"statistic: 'kind' {validation.shown(kind)} is not known to this version; "
             f"there are {', '.join(_STATISTICS)}"
         )
     return _STATISTICS[kind]
@@ -211,10 +211,10 @@ def decode_statistic(value: object) -> Statistic:
 
 def check_columns(values: tuple[str, ...], where: str) -> tuple[str, ...]:
     """Return distinct column names, at least one; a ReleaseError says what is wrong."""
-    names = tuple(check.text(v, f"{where}[{i}]") for i, v in enumerate(values))
+    names = tuple(validation.text(v, f"{where}[{i}]") for i, v in enumerate(values))
     if not names:
         raise ReleaseError(f"{where} must name at least one column")
-    check.distinct(names, where)
+    validation.distinct(names, where)
     return names
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from noisewise.artifact import check
-from noisewise.artifact.check import Level
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.json_fields import Fields
 from noisewise.artifact.statistics.base import (
@@ -20,6 +19,7 @@ from noisewise.artifact.statistics.base import (
     check_size,
     register_statistic,
 )
+from noisewise.artifact.validation import Level
 
 PERSON_BITS = 20
 """A person's weight in a table has 2**20 steps: 2**32 people fit into 64 bits."""
@@ -40,16 +40,18 @@ class Tables(Statistic):
         cliques = tuple(
             check_columns(c, f"tables: cliques[{i}]") for i, c in enumerate(self.cliques)
         )
-        check.distinct([frozenset(c) for c in cliques], "tables: cliques")
+        validation.distinct([frozenset(c) for c in cliques], "tables: cliques")
         used = {c for clique in cliques for c in clique}
         if used != set(self.levels):
-            odd = check.shown(min(used ^ set(self.levels)))
+            odd = validation.shown(min(used ^ set(self.levels)))
             raise ReleaseError(
                 "tables: levels must be given for exactly the columns in the cliques; "
                 f"{odd} is in one of the two only"
             )
         levels = {
-            check.text(c, "tables: column"): check.levels(v, f"tables: levels[{check.shown(c)}]")
+            validation.text(c, "tables: column"): validation.levels(
+                v, f"tables: levels[{validation.shown(c)}]"
+            )
             for c, v in self.levels.items()
         }
         object.__setattr__(self, "cliques", cliques)
@@ -120,8 +122,8 @@ class PersonTables(Tables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.text(self.unit, "person-tables: unit")
-        check.integer(self.bits, "person-tables: bits", 1, PERSON_BITS)
+        validation.text(self.unit, "person-tables: unit")
+        validation.integer(self.bits, "person-tables: bits", 1, PERSON_BITS)
         if self.unit in self.levels:
             raise ReleaseError(f"person-tables: unit {self.unit!r} is also a column of a table")
 
@@ -149,7 +151,7 @@ def _cliques_and_levels(
         raise ReleaseError("tables: 'cliques' must be a list of lists")
     for column, values in levels.items():
         if not isinstance(values, list):
-            raise ReleaseError(f"tables: levels of {check.shown(column)} must be a list")
+            raise ReleaseError(f"tables: levels of {validation.shown(column)} must be a list")
     return tuple(tuple(c) for c in cliques), {c: tuple(v) for c, v in levels.items()}
 
 

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from noisewise.artifact import check
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.forms import find_form
 from noisewise.artifact.guarantee import Noise
@@ -67,20 +67,20 @@ class _PartitionSums(Statistic):
 
 def _regression(kind: str, columns: tuple[str, ...], coefficient: str) -> tuple[str, ...]:
     """Covariates, then the response; the coefficient is a covariate's or the intercept."""
-    names = tuple(check.text(c, f"{kind}: columns[{i}]") for i, c in enumerate(columns))
+    names = tuple(validation.text(c, f"{kind}: columns[{i}]") for i, c in enumerate(columns))
     if len(names) < 2:
         raise ReleaseError(f"{kind}: columns must name the covariates and then the response")
-    check.distinct(names, f"{kind}: columns")
-    if check.text(coefficient, f"{kind}: coefficient") not in (*names[:-1], INTERCEPT):
+    validation.distinct(names, f"{kind}: columns")
+    if validation.text(coefficient, f"{kind}: coefficient") not in (*names[:-1], INTERCEPT):
         raise ReleaseError(
             f"{kind}: coefficient must be a covariate or {INTERCEPT!r}, "
-            f"not {check.shown(coefficient)}"
+            f"not {validation.shown(coefficient)}"
         )
     return names
 
 
 def _probability(value: object, where: str) -> float:
-    number = check.real(value, where)
+    number = validation.real(value, where)
     if not 0 < number < 1:
         raise ReleaseError(f"{where} must be between 0 and 1, not {number!r}")
     return number
@@ -110,17 +110,17 @@ class ProbabilitySums(_PartitionSums):
     def __post_init__(self) -> None:
         columns = _regression(self.kind, self.columns, self.coefficient)
         object.__setattr__(self, "columns", columns)
-        at = tuple(check.real(b, f"{self.kind}: at[{i}]") for i, b in enumerate(self.at))
+        at = tuple(validation.real(b, f"{self.kind}: at[{i}]") for i, b in enumerate(self.at))
         if not 1 <= len(at) <= MAX_CUTOFFS:
             raise ReleaseError(f"{self.kind}: at must hold 1 to {MAX_CUTOFFS} cutoffs")
-        check.distinct(at, f"{self.kind}: at")
+        validation.distinct(at, f"{self.kind}: at")
         object.__setattr__(self, "at", at)
-        check.integer(self.partitions, f"{self.kind}: partitions", 1, MAX_PARTITIONS)
-        check.integer(self.bits, f"{self.kind}: bits", 1, BITS)
-        check.one_of(self.method, METHODS, f"{self.kind}: method")
+        validation.integer(self.partitions, f"{self.kind}: partitions", 1, MAX_PARTITIONS)
+        validation.integer(self.bits, f"{self.kind}: bits", 1, BITS)
+        validation.one_of(self.method, METHODS, f"{self.kind}: method")
         if (self.floor is None) != (self.method == "normality"):
             raise ReleaseError(f"{self.kind}: floor goes with method 'fisher', and only with it")
-        object.__setattr__(self, "power", check.positive(self.power, f"{self.kind}: power"))
+        object.__setattr__(self, "power", validation.positive(self.power, f"{self.kind}: power"))
         if not 1 / 64 <= self.power <= 64:
             raise ReleaseError(f"{self.kind}: power must be in [1/64, 64], not {self.power!r}")
         if self.floor is not None:
@@ -181,17 +181,17 @@ class QuantileSum(_PartitionSums):
         columns = _regression(self.kind, self.columns, self.coefficient)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "p", _probability(self.p, f"{self.kind}: p"))
-        check.integer(self.partitions, f"{self.kind}: partitions", 1, MAX_PARTITIONS)
-        object.__setattr__(self, "centre", check.real(self.centre, f"{self.kind}: centre"))
+        validation.integer(self.partitions, f"{self.kind}: partitions", 1, MAX_PARTITIONS)
+        object.__setattr__(self, "centre", validation.real(self.centre, f"{self.kind}: centre"))
         for name in ("radius", "search_cost"):
-            number = check.positive(getattr(self, name), f"{self.kind}: {name}")
+            number = validation.positive(getattr(self, name), f"{self.kind}: {name}")
             object.__setattr__(self, name, number)
         if not 1e-145 < self.radius < 1e145 or abs(self.centre) > 1e145:
             raise ReleaseError(f"{self.kind}: centre and radius must be of a size below 1e145")
-        check.one_of(self.search, SEARCHES, f"{self.kind}: search")
+        validation.one_of(self.search, SEARCHES, f"{self.kind}: search")
         if self.search == "symmetric" and self.centre != 0:
             raise ReleaseError(f"{self.kind}: a symmetric search has its centre at 0")
-        check.integer(self.bits, f"{self.kind}: bits", 1, BITS)
+        validation.integer(self.bits, f"{self.kind}: bits", 1, BITS)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
-from noisewise.artifact import check
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Noise, noise_sd
 from noisewise.artifact.json_fields import Fields
@@ -58,7 +58,7 @@ class Gram(Statistic):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", check_columns(self.columns, "gram: columns"))
-        check.integer(self.bits, "gram: bits", 1, GRAM_BITS)
+        validation.integer(self.bits, "gram: bits", 1, GRAM_BITS)
         k = len(self.columns)
         check_size(self.kind, k * (k + 3) // 2 + 1, (k + 2) * sum(map(len, self.columns)))
 
@@ -153,9 +153,9 @@ class Monomials(Statistic):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", check_columns(self.columns, "monomials: columns"))
         # Even degrees only: the sensitivity proof rests on their positivity (docs/proofs).
-        if check.integer(self.degree, "monomials: degree", 2, 4) == 3:
+        if validation.integer(self.degree, "monomials: degree", 2, 4) == 3:
             raise ReleaseError("monomials: degree must be 2 or 4")
-        check.integer(self.bits, "monomials: bits", 1, MONOMIAL_BITS)
+        validation.integer(self.bits, "monomials: bits", 1, MONOMIAL_BITS)
         components = math.comb(len(self.columns) + self.degree, self.degree) - 1
         longest = self.degree * (max(map(len, self.columns)) + 3)
         check_size(self.kind, components, components * longest)
@@ -217,13 +217,15 @@ class PowerSums(Statistic):
     bits: int = GRAM_BITS
 
     def __post_init__(self) -> None:
-        check.text(self.column, "power-sums: column")
+        validation.text(self.column, "power-sums: column")
         for name in ("lower", "upper", "origin"):
-            object.__setattr__(self, name, check.real(getattr(self, name), f"power-sums: {name}"))
-        object.__setattr__(self, "scale", check.positive(self.scale, "power-sums: scale"))
-        check.one_of(self.outside, ("drop", "clamp"), "power-sums: outside")
-        check.integer(self.degree, "power-sums: degree", 1, 2)
-        check.integer(self.bits, "power-sums: bits", 0, GRAM_BITS)
+            object.__setattr__(
+                self, name, validation.real(getattr(self, name), f"power-sums: {name}")
+            )
+        object.__setattr__(self, "scale", validation.positive(self.scale, "power-sums: scale"))
+        validation.one_of(self.outside, ("drop", "clamp"), "power-sums: outside")
+        validation.integer(self.degree, "power-sums: degree", 1, 2)
+        validation.integer(self.bits, "power-sums: bits", 0, GRAM_BITS)
         if not self.lower < self.upper:
             raise ReleaseError(
                 f"power-sums: lower must be below upper, not ({self.lower!r}, {self.upper!r})"

@@ -1,4 +1,4 @@
-"""Exponential families: bounded statistics as they are, unbounded ones over a public interval."""
+"""What an owner publishes of an exponential family: sums over a public interval, or counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from noisewise.artifact import (
 from noisewise.models.base import Owner, Word
 from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
-from noisewise.privacy.arguments import PrivateBounds
+from noisewise.privacy.arguments import PrivateBounds, mapping, positive, shown
 from noisewise.privacy.budget import Terms, terms
 from noisewise.privacy.options import (
     MomentOptions,
@@ -27,10 +27,10 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.publish import Order, publish
-from noisewise.privacy.values import mapping, positive, shown
+from noisewise.privacy.pipeline import Order, publish
 
 Outside = Literal["drop", "clamp"]
+"""What becomes of records outside the interval."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,14 @@ SHAPES = {
     "gamma": Shape(parameters=("shape",), lowest=0),
     "normal": Shape(degree=2, centred=True),
 }
+"""How every family is summed, by name; ``categorical`` is counted instead."""
+
 SYNONYMS = {"multinomial": "categorical"}
+"""Other names of families."""
 
 
 def known_families() -> tuple[str, ...]:
-    """Every family that can be released, the registered ones included."""
+    """Return the names of all families that can be released, registered ones included."""
     return (*SHAPES, "categorical")
 
 
@@ -95,8 +98,12 @@ def register_family(
     SHAPES[word] = Shape(whole, 2 if squares else 1, centred, tuple(parameters), float(lowest))
 
 
-BITS = 15
-FEWEST_STEPS = 16
+LATTICE_BITS = 15
+"""Lattice of sums of real numbers: squares are at most 2**30, as in the Gram matrix."""
+
+MIN_LATTICE_STEPS = 16
+"""Lattice steps that an interval must span at least (chosen)."""
+
 MAX_WHOLE = 2**30
 """Whole numbers below this size fit 2**32 records into 64-bit sums."""
 
@@ -158,7 +165,7 @@ def exponential_family(
         "options": options,
         "groups": groups,
     }
-    model = _model(family, {"trials": trials, "shape": shape, **mapping_of(known)})
+    model = _model(family, {"trials": trials, "shape": shape, **_known(known)})
     if family == "categorical":
         order = _categorical(name, levels, bounds, fill, model, shared)
         return cast(ExponentialFamilyRelease, publish(source, order))
@@ -184,14 +191,14 @@ def exponential_family(
     return cast(ExponentialFamilyRelease, publish(source, order))
 
 
-def mapping_of(known: object) -> dict[str, Any]:
-    """Known parameters by name; the built-in ones have arguments of their own."""
+def _known(known: object) -> dict[str, Any]:
+    """Return known parameters by name; the built-in ones have arguments of their own."""
     given = mapping(known, "known", "{parameter: value}")
     return {arguments.name(k, "known"): v for k, v in given.items()}
 
 
 def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
-    """The distribution and its known parameters, each where it belongs."""
+    """Return the distribution and its known parameters, each where it belongs."""
     wanted = SHAPES[family].parameters if family in SHAPES else ()
     for parameter in wanted:
         if given.get(parameter) is None:
@@ -215,13 +222,13 @@ def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
 def _interval(
     column: str, family: str, given: Any, model: Mapping[str, Any]
 ) -> Bounds | PrivateBounds:
-    """The public interval; bounded families bring their own."""
+    """Return the public interval; bounded families bring their own."""
     if family in ("bernoulli", "binomial"):
         if given is not None:
             raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
         return Bounds(0, model.get("trials", 1))
     limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
-    widest, lowest = arguments.widest(limits), SHAPES[family].lowest
+    widest, lowest = arguments.widest_bounds(limits), SHAPES[family].lowest
     if widest.upper <= lowest:
         raise ArgumentError(
             f"bounds: no record of family={family!r} is below {lowest:g}; the interval "
@@ -233,11 +240,11 @@ def _interval(
 
 
 def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
-    """An interval far from zero must still span lattice steps, which zero's distance widens."""
-    widest = arguments.widest(limits)
-    step = _power_of_two(max(abs(widest.lower), abs(widest.upper))) * 2.0**-BITS
+    """Return the interval; refuse one so far from zero that it spans few lattice steps."""
+    widest = arguments.widest_bounds(limits)
+    step = _power_of_two(max(abs(widest.lower), abs(widest.upper))) * 2.0**-LATTICE_BITS
     steps = (widest.upper - widest.lower) / step
-    if steps < FEWEST_STEPS:
+    if steps < MIN_LATTICE_STEPS:
         raise ArgumentError(
             f"bounds: family={family!r} is anchored at zero; so far from it, the interval "
             f"{shown((widest.lower, widest.upper))} is too narrow to be resolved"
@@ -249,8 +256,8 @@ def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | Pr
 
 
 def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
-    """An interval that holds two whole numbers, chosen or not: else its sum would be constant."""
-    widest = arguments.widest(limits)
+    """Return the interval; refuse one without two whole numbers, whose sum would be constant."""
+    widest = arguments.widest_bounds(limits)
     steps = math.floor(widest.upper) - math.ceil(widest.lower)
     fewest = 2 if isinstance(limits, PrivateBounds) else 1
     if steps < fewest or max(-widest.lower, widest.upper) >= MAX_WHOLE:
@@ -268,7 +275,7 @@ def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | P
 def _power_sums(
     column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: Terms
 ) -> PowerSums:
-    """Origin, scale and lattice. A power-of-two scale keeps round numbers on lattice points."""
+    """Return the sums. A power-of-two scale keeps round numbers on lattice points."""
     origin = limits.centre if shape.centred else 0.0
     reach = max(abs(limits.lower - origin), abs(limits.upper - origin))
     return PowerSums(
@@ -280,12 +287,12 @@ def _power_sums(
         count=agreed.count,
         origin=origin,
         scale=1.0 if shape.whole else _power_of_two(reach),
-        bits=0 if shape.whole else BITS,
+        bits=0 if shape.whole else LATTICE_BITS,
     )
 
 
 def _power_of_two(reach: float) -> float:
-    """The least power of two that is not below ``reach``, without a rounded logarithm."""
+    """Return the least power of two that is not below ``reach``, without a rounded logarithm."""
     mantissa, exponent = math.frexp(reach)
     return math.ldexp(1.0, exponent - (mantissa == 0.5))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.artifact.whole import whole
+from noisewise.artifact.atomic_file import atomic_write
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.structure import structure
 
@@ -32,7 +32,9 @@ def save(model: GraphicalModel, path: Path) -> Path:
         "converged": model.converged,
         "details": dict(model.details),
     }
-    with whole(path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")) as beside:
+    with atomic_write(
+        path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")
+    ) as beside:
         beside.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
     return path
 

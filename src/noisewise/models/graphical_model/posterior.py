@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.artifact.whole import whole
+from noisewise.artifact.atomic_file import atomic_write
 from noisewise.models.graphical_model.junction import Clique
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.structure import split
@@ -122,7 +122,9 @@ class GraphicalPosterior:
         beside = target.with_name(target.name + ".model.json")
         self.model.save(beside)
         with (
-            whole(target, lambda why: ArgumentError(f"{target}: cannot be written ({why})")) as new,
+            atomic_write(
+                target, lambda why: ArgumentError(f"{target}: cannot be written ({why})")
+            ) as new,
             new.open("wb") as out,
         ):
             np.savez_compressed(

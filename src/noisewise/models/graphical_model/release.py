@@ -15,6 +15,7 @@ from noisewise.artifact import (
 from noisewise.models.base import Owner, Word
 from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.privacy import arguments
+from noisewise.privacy.arguments import mapping, scalar, shown
 from noisewise.privacy.budget import terms
 from noisewise.privacy.options import (
     PrivacyOptions,
@@ -22,9 +23,8 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.plan import Person
-from noisewise.privacy.publish import Order, publish
-from noisewise.privacy.values import mapping, scalar, shown
+from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.sum_plan import Person
 
 
 @with_options(TableOptions)
@@ -97,7 +97,7 @@ def _tables(cliques: object, levels: object) -> Tables:
 
 
 def _distinct(cliques: tuple[tuple[str, ...], ...]) -> None:
-    """A table released twice costs its share of the budget twice and says one thing."""
+    """Refuse a table twice: it would cost its share of the budget twice and say one thing."""
     seen: dict[frozenset[str], int] = {}
     for i, clique in enumerate(cliques):
         first = seen.setdefault(frozenset(clique), i)
@@ -109,7 +109,7 @@ def _distinct(cliques: tuple[tuple[str, ...], ...]) -> None:
 
 
 def _connected(cliques: tuple[tuple[str, ...], ...]) -> None:
-    """Parts that share no column are independent models."""
+    """Refuse parts that share no column: they are independent models."""
     reached, grew = set(cliques[0]), True
     while grew:
         more = {c for clique in cliques if reached & set(clique) for c in clique}
@@ -135,8 +135,8 @@ def _by_person(tables: Tables, unit: object, grouped: bool) -> PersonTables:
 
 
 def _other(given: object, tables: Tables) -> dict[str, Level]:
-    """Public levels for what is not on the list: each must itself stand there."""
-    found: dict[str, Level] = {}
+    """Return public levels for what is not on the list; each must itself stand there."""
+    levels: dict[str, Level] = {}
     for column, value in mapping(given, "other", "{column: public level}").items():
         if column not in tables.levels:
             listed = ", ".join(tables.columns)
@@ -147,8 +147,8 @@ def _other(given: object, tables: Tables) -> dict[str, Level]:
                 f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
                 "that counts the others must be public like the rest"
             )
-        found[column] = plain
-    return found
+        levels[column] = plain
+    return levels
 
 
 def _arguments(words: Mapping[str, object]) -> dict[str, object]:

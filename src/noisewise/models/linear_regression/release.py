@@ -24,7 +24,7 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.publish import Order, publish
+from noisewise.privacy.pipeline import Order, publish
 
 
 @with_options(MomentOptions)

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NoReturn
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release, ReleaseError
-from noisewise.artifact.check import one_of
+from noisewise.artifact.validation import one_of
 from noisewise.models.base import Model, Owner, register
 
 if TYPE_CHECKING:

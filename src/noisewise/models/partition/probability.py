@@ -25,6 +25,7 @@ from noisewise.models.partition.sample_and_aggregate import (
     lattice_codes,
     publish_query,
 )
+from noisewise.privacy.arguments import number, shown
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.options import (
     PrivacyOptions,
@@ -33,7 +34,6 @@ from noisewise.privacy.options import (
     with_options,
 )
 from noisewise.privacy.sensitivity import sensitivity
-from noisewise.privacy.values import number, shown
 
 UNFITTED_PROBABILITY = 0.5
 """The answer of a partition that could not be fitted: it says nothing either way."""

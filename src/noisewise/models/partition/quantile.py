@@ -10,7 +10,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum, cautions
+from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum
+from noisewise.artifact.partition_answer import weak_search
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
 from noisewise.models.partition.private_interval_search import (
@@ -29,6 +30,7 @@ from noisewise.models.partition.sample_and_aggregate import (
     lattice_codes,
     publish_query,
 )
+from noisewise.privacy.arguments import number, positive, shown
 from noisewise.privacy.budget import round_down
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.options import (
@@ -38,7 +40,6 @@ from noisewise.privacy.options import (
     with_options,
 )
 from noisewise.privacy.sensitivity import sensitivity
-from noisewise.privacy.values import number, positive, shown
 
 MAX_DOUBLINGS = 200
 """Doublings of a radius, at most (chosen): float64 holds the largest of them for any scale."""
@@ -111,7 +112,7 @@ def posterior_quantile(
         asked.columns, asked.coefficient, q, asked.partitions, 0.0, 1.0,
         "centred" if centred else "symmetric", bounds_cost,
     )  # fmt: skip
-    weak = cautions.weak_search(blank, search.coverage)
+    weak = weak_search(blank, search.coverage)
     if weak is not None:
         advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
         warnings.warn(f"{weak}; {advice}", UserWarning, stacklevel=2)

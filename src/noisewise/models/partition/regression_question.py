@@ -13,11 +13,11 @@ from noisewise.artifact.statistics.partition_sums import INTERCEPT, MAX_PARTITIO
 from noisewise.models.base import Word
 from noisewise.models.partition.conjugate_regression import RegressionPrior, Zellner, prior_of
 from noisewise.privacy import arguments
+from noisewise.privacy.arguments import mapping, number, shown
 from noisewise.privacy.budget import Terms, terms
 from noisewise.privacy.lattice import Outside
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.plan import ProductSums, SumPlan
-from noisewise.privacy.values import mapping, number, shown
+from noisewise.privacy.sum_plan import ProductSums, SumPlan
 
 MIN_ROWS_PER_COEFFICIENT = 5
 """On average and per partition (chosen): with fewer, partitions of random size are often

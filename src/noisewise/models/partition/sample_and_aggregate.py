@@ -22,9 +22,9 @@ from noisewise.artifact import ArgumentError, Block, DataError, PartitionRelease
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, fit
 from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
 from noisewise.models.partition.regression_question import RegressionQuestion
-from noisewise.privacy.plan import Sums
-from noisewise.privacy.publish import Order, Till, assemble, refuse
+from noisewise.privacy.pipeline import Order, Payment, assemble, refuse_unfit
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.sum_plan import Sums
 
 UNFITTED_ONE_IN = 20
 """At most one partition in so many may be without a posterior (chosen)."""
@@ -51,7 +51,7 @@ def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     """Read the table, fit its partitions, pay, and return the noisy answer as a Release."""
     _rehearse(query)
     order = _order(query, {})
-    till = Till(order)
+    payment = Payment(order)
     reader = open_source(source)
     reader.check(query.question.columns, ())
     progress = order.options.progress
@@ -60,7 +60,7 @@ def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     prior = query.question.prior.settled(table.rows)
     posteriors = fit(table.moments, query.question.index, prior, query.power, query.share)
     _refuse_fit(posteriors)
-    receipt = till.pay()
+    receipt = payment.pay()
     order = _order(query, prior.words())
     blocks = (query.draw(posteriors),)
     release = assemble(order, {}, (), blocks, np.array([table.rows]), receipt)
@@ -90,7 +90,7 @@ def _rehearse(query: PartitionQuery) -> None:
 
 
 def _refuse_table(table: PartitionedTable, order: Order, question: RegressionQuestion) -> None:
-    refuse(Sums((), np.array([table.rows]), table.missing, ()), order)
+    refuse_unfit(Sums((), np.array([table.rows]), table.missing, ()), order)
     if table.rows < question.least_rows:
         most = table.rows * question.partitions // question.least_rows
         remedy = f"use partitions={most} or fewer" if most else "there are too few records"

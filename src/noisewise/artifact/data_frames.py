@@ -1,4 +1,4 @@
-"""Tables a person can read, from a Release. pandas is loaded only when one is asked for."""
+"""A release as data frames. pandas is loaded only when one is asked for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _frame(
     release: Release, block: Block, values: np.ndarray, spread: np.ndarray, column: str
 ) -> pd.DataFrame:
-    """Long form: all statistics of the first group, then of the second, …"""
+    """Return the long form: all statistics of the first group, then of the second, …"""
     import pandas as pd
 
     keys = (None,) if release.groups is None else release.groups.keys
@@ -31,7 +31,7 @@ def _frame(
 
 
 def box_table(release: Release) -> pd.DataFrame:
-    """The released numbers as they are: regression statistics in box units, counts as counts."""
+    """Return the released numbers: regression statistics in box units, counts as counts."""
     import pandas as pd
 
     frames = [_frame(release, b, b.scaled, b.noise_scales, "noise_scale") for b in release.blocks]
@@ -39,7 +39,7 @@ def box_table(release: Release) -> pd.DataFrame:
 
 
 def user_table(release: Release) -> pd.DataFrame:
-    """Sums of the clamped columns in the user's units, with the standard deviation of the noise."""
+    """Return sums of the clamped columns in the user's units, with the noise's deviation."""
     import pandas as pd
 
     frames = []
