@@ -73,6 +73,10 @@ def test_the_command_line_is_told_all_but_the_progress() -> None:
     assert planned == {"mechanism", "delta", "neighbours", "split"}
 
 
+def test_the_reference_has_the_same_words() -> None:
+    assert options.reference_table() in (ROOT / "docs" / "api.md").read_text()
+
+
 FRAME = pd.DataFrame({"a": [0.1, 0.5, 0.9], "k": ["u", "v", "u"]})
 
 

@@ -256,3 +256,13 @@ def _described(form: type, indent: str) -> str:
         for name in option_names(form)
     ]
     return "\n".join(entries) + "\n"
+
+
+def reference_table() -> str:
+    """Return all options as a table for the Python reference, which names them once."""
+    rows = [
+        f"| `{name}` | {'required' if f.default is MISSING else f'`{f.default!r}`'} | "
+        f"{f.metadata['help']} |"
+        for name, f in FIELDS.items()
+    ]
+    return "\n".join(["| option | default | what it says |", "|---|---|---|", *rows])
