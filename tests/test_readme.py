@@ -13,7 +13,7 @@ from noisewise import datasets
 from tests.documents import ROOT, blocks, run
 
 # Run where their servers are (tests/engines), and where a family may be registered for good.
-RUN_ELSEWHERE = {"howto-engines.md", "guide-your-own-family.md"}
+RUN_ELSEWHERE = {"howto-engines.md", "guide-your-own-family.md", "guide-add-a-statistic.md"}
 PAGES = [
     page
     for page in sorted((ROOT / "docs").rglob("*.md"))

@@ -23,7 +23,8 @@ from experiments.exponential_families.baselines import (
 )
 from experiments.exponential_families.simulate import Trials, simulate
 from noisewise.models.exponential_family import gibbs, truncation
-from noisewise.models.exponential_family.analyst import ANALYST, Family
+from noisewise.models.exponential_family.analyst import ANALYST
+from noisewise.models.exponential_family.family import Family
 from noisewise.models.exponential_family.gibbs import MomentsFunction
 from noisewise.models.exponential_family.truncation import Interval, JointMoments
 

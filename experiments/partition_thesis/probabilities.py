@@ -19,7 +19,7 @@ import pandas as pd
 from experiments.exponential_families.simulate import discrete_laplace
 from experiments.partition_thesis.blocks import in_blocks
 from experiments.reproduce.store import TrialStore
-from noisewise.artifact.answer import Answer
+from noisewise.artifact.partition_answer import Answer
 from noisewise.models.partition.conjugate_regression import Zellner, fit
 from noisewise.models.partition.partition_moments import MomentsAccumulator, PartitionMoments
 from noisewise.models.partition.probability import probability_codes

@@ -18,7 +18,7 @@ from experiments.partition_thesis.blocks import in_blocks
 from experiments.partition_thesis.probabilities import evenly
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact import SearchError
-from noisewise.artifact.answer import Answer
+from noisewise.artifact.partition_answer import Answer
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, Zellner, fit
 from noisewise.models.partition.quantile import IntervalSearch, draw_quantile
 from noisewise.privacy.mechanisms import calibrate

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from noisewise.models.partition.probability import posterior_probability
     from noisewise.models.partition.quantile import posterior_quantile
     from noisewise.privacy.arguments import PrivateBounds
-    from noisewise.privacy.publish import Blank
+    from noisewise.privacy.options import PrivacyOptions
+    from noisewise.privacy.pipeline import Blank
 
 _HOMES = {
-    "Blank": "noisewise.privacy.publish",
+    "Blank": "noisewise.privacy.pipeline",
+    "PrivacyOptions": "noisewise.privacy.options",
     "PrivateBounds": "noisewise.privacy.arguments",
     "exponential_family": "noisewise.models.exponential_family.release",
     "graphical_model": "noisewise.models.graphical_model.release",
@@ -43,6 +45,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Blank",
+    "PrivacyOptions",
     "PrivateBounds",
     "Zellner",
     "exponential_family",

@@ -18,9 +18,9 @@ from noisewise.artifact import (
     ProbabilitySums,
     QuantileSum,
     ReleaseError,
-    cautions,
+    partition_answer,
 )
-from noisewise.artifact.answer import (
+from noisewise.artifact.partition_answer import (
     Answer,
     chi_square_survival,
     nearest_monotone,
@@ -94,13 +94,13 @@ def test_what_the_interval_does_not_cover_is_said(found: Answer, told: list[str]
 
 
 def test_the_odds_of_an_empty_interval_are_those_of_the_threshold() -> None:
-    """The 81 and the 1 in 22 of ``cautions.py``, from the search's own penalties."""
+    """The 81 and the 1 in 22 of ``partition_answer.py``, from the search's own penalties."""
     from noisewise.models.partition.private_interval_search import MAX_WORTH, candidates
 
     public = candidates(1.0)
     empty = np.exp(-public.nats).sum()
     assert empty == pytest.approx(81, abs=0.5)
-    lead = public.worth[public.radius == 1.0][0] / MAX_WORTH * cautions.ENOUGH / 2
+    lead = public.worth[public.radius == 1.0][0] / MAX_WORTH * partition_answer.STRENGTH_NEEDED / 2
     assert 1 / 25 < empty * math.exp(-lead) < 1 / 20
 
 

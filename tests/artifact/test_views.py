@@ -22,7 +22,7 @@ from noisewise.artifact import (
     Release,
     ReleaseError,
 )
-from noisewise.artifact.views import noise_sd
+from noisewise.artifact.guarantee import noise_sd
 from tests.artifact.factories import (
     FACTORIES,
     TRACTS,

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from noisewise.privacy.plan import Source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sources.ibis import IbisSource
+from noisewise.privacy.sum_plan import Source
 from tests.engines import engines
 
 Load = Callable[[pa.Table], Any]

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from hypothesis import strategies as st
 
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import CellCounts, Person, SumPlan
+from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan
 
 LOCAL = (
     "arrow",

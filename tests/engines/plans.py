@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noisewise.artifact import Gram, Monomials
 from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
-from noisewise.privacy.plan import CellCounts, Histogram, ProductSums, SumPlan
+from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan
 from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from noisewise.artifact import ArgumentError, Bounds, DataError, SourceError
 from noisewise.privacy.lattice import Coded, boxed
-from noisewise.privacy.plan import CellCounts, ProductSums, SumPlan
 from noisewise.privacy.sources import ibis as room
 from noisewise.privacy.sources.ibis import IbisSource, connect
+from noisewise.privacy.sum_plan import CellCounts, ProductSums, SumPlan
 from tests.engines.engines import ENGINES, on_duckdb
 from tests.engines.plans import PLANS, gram
 from tests.engines.table import nasty

@@ -15,9 +15,9 @@ import pytest
 from noisewise import datasets
 from noisewise.artifact import DataError
 from noisewise.privacy.lattice import Coded, Scaled
-from noisewise.privacy.plan import CellCounts, ProductSums, SumPlan, Sums
 from noisewise.privacy.sources import pushdown
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
+from noisewise.privacy.sum_plan import CellCounts, ProductSums, SumPlan, Sums
 from tests.documents import ROOT, run
 from tests.engines.engines import ENGINES
 from tests.engines.plans import PLANS, cells, gram, histogram

@@ -16,10 +16,10 @@ import noisewise as nw
 from noisewise.artifact import DataError, PersonTables
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.plan import CellCounts, Person, SumPlan, Sums
 from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
+from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan, Sums
 from tests.engines.engines import ENGINES
 from tests.engines.people import LEVELS, LOCAL, MANY, USERS, VALUES, local, plans, tables
 from tests.reference.sums_reference import reference_sums

@@ -14,10 +14,10 @@ from psycopg.pq import TransactionStatus
 
 from noisewise.artifact import ArgumentError, SourceError
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import CellCounts, Person, SumPlan, Sums
 from noisewise.privacy.sources import ibis as room
 from noisewise.privacy.sources.ibis import IbisSource, connect
 from noisewise.privacy.sources.snapshot import _in_transaction
+from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan, Sums
 
 PLAN = SumPlan(
     (CellCounts((Coded("a", (0, 1)), Coded("b", (0, 1))), ((0, 1), (1,), (0,))),),

@@ -161,7 +161,7 @@ def test_arguments(
 
 
 def test_a_release_too_large_for_a_file(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noisewise.privacy.publish.MOST_VALUES", 11)
+    monkeypatch.setattr("noisewise.privacy.pipeline.MAX_VALUES", 11)
     message = refused(nw.ArgumentError, regression, people(), groups={"g": [0, 1]})
     assert "12 numbers in all, more than the 11 allowed" in message
 

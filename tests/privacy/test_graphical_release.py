@@ -13,10 +13,10 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import PersonTables
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import CellCounts, Person, SumPlan
 from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
+from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan
 from tests.reference.graphical_reference import person_weights
 
 LEVELS = {"a": ("x", "y"), "b": (0, 1, 2)}

@@ -15,9 +15,9 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import DataError, SourceError
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import CellCounts, Person, SumPlan
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
+from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan
 
 PLAN = SumPlan((CellCounts((Coded("a", ("x", "y")),), ((0,),)),), None, Person("user", 1000))
 WORDS: dict[str, Any] = {"cliques": [("a",)], "levels": {"a": ("x", "y")}, "epsilon": 1.0}

@@ -13,13 +13,12 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Statistic, Tables
-from noisewise.privacy.features import integers, part_of
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.plan import SumPlan
-from noisewise.privacy.sensitivity import Relation, sensitivity
+from noisewise.privacy.sensitivity import PublicColumns, Relation, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.sum_plan import SumPlan
 
 BOUNDS = {"a": (-2.0, 6.0), "b": (10.0, 11.0)}
 NOISELESS = 1e9
@@ -159,8 +158,9 @@ def counted(statistic: Statistic) -> Statistic:
 def exact(statistic: Statistic, frame: pd.DataFrame, grouped: bool) -> np.ndarray:
     limits = {c: Bounds(*b) for c, b in BOUNDS.items()}
     group = Coded("g", (0, 1, 2)) if grouped else None
-    plan = SumPlan((part_of(statistic, limits, {}),), group)
-    return integers(statistic, open_source(frame).sum(plan).parts[0])
+    privacy = find_privacy(statistic.kind)
+    plan = SumPlan((privacy.part(statistic, PublicColumns(limits)),), group)
+    return privacy.integers(statistic, open_source(frame).sum(plan).parts[0])
 
 
 def record(rng: np.random.Generator) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def test_private_bounds_pay_before_they_select(book: Path, monkeypatch: pytest.M
         seen.append(spent(book))
         raise RuntimeError("the machine died here")
 
-    monkeypatch.setattr("noisewise.privacy.quantiles.select_least", crash)
+    monkeypatch.setattr("noisewise.privacy.private_quantiles.select_least", crash)
     wish = {"a": nw.release.PrivateBounds((-100, 100)), "b": (10, 11)}
     with pytest.raises(RuntimeError, match="died"):
         released(people(), bounds=wish, epsilon=0.25, ledger=book)

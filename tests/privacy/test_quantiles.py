@@ -10,16 +10,15 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
-from noisewise.privacy.budget import terms
-from noisewise.privacy.quantiles import penalties, penalty_change
+from noisewise.artifact import Neighbours
+from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.options import PrivacyOptions
+from noisewise.privacy.private_quantiles import penalties, penalty_change
 from noisewise.release import PrivateBounds
 
 
-def agreed(neighbours: str):  # type: ignore[no-untyped-def]
-    return terms(
-        epsilon=1.0, mechanism="laplace", delta=None, neighbours=neighbours, sizes=None,
-        group=None,
-    )  # fmt: skip
+def agreed(neighbours: Neighbours) -> Terms:
+    return terms(PrivacyOptions(epsilon=1.0, neighbours=neighbours))
 
 
 def plain(points: list[int], candidates: int, a: Fraction) -> list[int]:

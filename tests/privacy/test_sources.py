@@ -20,9 +20,9 @@ import pytest
 
 from noisewise.artifact import Bounds, Gram
 from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
-from noisewise.privacy.plan import CellCounts, Histogram, ProductSums, SumPlan, Sums
 from noisewise.privacy.sources import arrow, open_source, scan
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
+from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan, Sums
 from tests.reference.sums_reference import reference_sums
 
 ROWS = 300

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from noisewise.artifact import ProbabilitySums, QuantileSum
-from noisewise.artifact.answer import Answer
+from noisewise.artifact.partition_answer import Answer
 from noisewise.models.partition.conjugate_regression import (
     CoefficientPosteriors,
     RegressionPrior,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.privacy.lattice import Coded, Feature, Outside
-from noisewise.privacy.plan import CellCounts, Part, Person, ProductSums, SumPlan, Sums
+from noisewise.privacy.sum_plan import CellCounts, Part, Person, ProductSums, SumPlan, Sums
 
 Record = dict[str, Any]
 

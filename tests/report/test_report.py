@@ -166,7 +166,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("noisewise.artifact.whole.os.replace", full)
+    monkeypatch.setattr("noisewise.artifact.atomic_file.os.replace", full)
     assert "No space left on device" in asked(tmp_path / "r.html")
     assert sorted(os.listdir(tmp_path)) == ["file", "p.nc"]
 

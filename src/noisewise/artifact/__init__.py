@@ -1,8 +1,6 @@
 """THE WIRE: the one file between the owner and the analyst. numpy and the standard library only."""
 
-from noisewise.artifact.answer import PartitionRelease
 from noisewise.artifact.bounds import Bounds
-from noisewise.artifact.check import Level
 from noisewise.artifact.errors import (
     AbsentError,
     ArgumentError,
@@ -14,7 +12,7 @@ from noisewise.artifact.errors import (
     SourceError,
 )
 from noisewise.artifact.guarantee import Guarantee, Mechanism, Neighbours, Noise
-from noisewise.artifact.partition import ProbabilitySums, QuantileSum
+from noisewise.artifact.partition_answer import PartitionRelease
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics import (
     Clamped,
@@ -22,9 +20,15 @@ from noisewise.artifact.statistics import (
     Monomials,
     PersonTables,
     PowerSums,
+    ProbabilitySums,
+    QuantileSum,
     Statistic,
     Tables,
+    find_statistic,
+    register_statistic,
+    unregister_statistic,
 )
+from noisewise.artifact.validation import Level
 
 __all__ = [
     "AbsentError",
@@ -57,4 +61,7 @@ __all__ = [
     "SourceError",
     "Statistic",
     "Tables",
+    "find_statistic",
+    "register_statistic",
+    "unregister_statistic",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from noisewise.artifact import check
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 
 
@@ -16,8 +16,8 @@ class Bounds:
     upper: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lower", check.real(self.lower, "bounds: lower"))
-        object.__setattr__(self, "upper", check.real(self.upper, "bounds: upper"))
+        object.__setattr__(self, "lower", validation.real(self.lower, "bounds: lower"))
+        object.__setattr__(self, "upper", validation.real(self.upper, "bounds: upper"))
         if not self.lower < self.upper:
             raise ReleaseError(
                 f"bounds: lower must be below upper, not ({self.lower!r}, {self.upper!r})"

@@ -13,44 +13,55 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from noisewise.artifact import check, decode, encode
+import numpy as np
+
+from noisewise.artifact import validation
+from noisewise.artifact.atomic_file import atomic_write
+from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.release import Release
-from noisewise.artifact.whole import whole
+from noisewise.artifact.guarantee import Guarantee, Noise
+from noisewise.artifact.json_fields import Fields, located
+from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
+from noisewise.artifact.statistics.base import decode_statistic, encode_fields
 
 FORMAT = "noisewise-release"
+"""Says in the file that this is a release and not some other JSON."""
+
 VERSION = 1
+"""The version of the file format that is read and written."""
+
 MAX_BYTES = 256 * 2**20
 """Far above a release of 70,000 groups (a few megabytes), far below what hurts a machine."""
 
 HDF5 = b"\x89HDF"
+"""How a posterior file begins: the slip of opening one deserves a word of its own."""
 
 
 def dumps(release: Release) -> str:
-    """The content of the file."""
-    content = encode.release(release)
+    """Return the content of the file."""
+    content = encode(release)
     head = {"format": FORMAT, "version": VERSION}
     return _pretty({**head, **content, "sha256": _digest(_canonical(content))}) + "\n"
 
 
 def loads(content: str | bytes) -> Release:
-    """Parse strictly; every failure is a ReleaseError."""
+    """Return the release in a file's content; every failure is a ReleaseError."""
     if len(content) > MAX_BYTES:
         raise ReleaseError(f"release: larger than {MAX_BYTES // 2**20} MiB")
-    top = decode.Fields(_parse(content), "release")
-    if (found := top.take("format")) != FORMAT:
+    top = Fields(_parse(content), "release")
+    if (stated := top.take("format")) != FORMAT:
         raise ReleaseError(
-            f"release: format must be {FORMAT!r}, not {check.shown(found)}; "
+            f"release: format must be {FORMAT!r}, not {validation.shown(stated)}; "
             "this is some other JSON file"
         )
-    version = check.integer(top.take("version"), "release: version", 1)
+    version = validation.integer(top.take("version"), "release: version", 1)
     if version != VERSION:
         raise ReleaseError(
             f"release: the file has version {version}, this noisewise reads version {VERSION}; "
             "a newer file needs a newer noisewise"
         )
     digest = top.take("sha256")
-    release = decode.release(top)
+    release = decode(top)
     if digest != _digest(canonical(release)):
         raise ReleaseError(
             "release: the content does not match its sha256; the file was changed or damaged"
@@ -59,9 +70,11 @@ def loads(content: str | bytes) -> Release:
 
 
 def save(release: Release, path: Path) -> Path:
-    """The file, whole or not at all; another one of that name is kept as ``path~``."""
+    """Write the file, whole or not at all; keep another one of that name as ``path~``."""
     content = dumps(release).encode()
-    with whole(path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")) as temporary:
+    with atomic_write(
+        path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")
+    ) as temporary:
         temporary.write_bytes(content)
         # An earlier release was paid for as well, and no one can make it again.
         if path.is_file() and path.read_bytes() != content:
@@ -70,9 +83,9 @@ def save(release: Release, path: Path) -> Path:
 
 
 def load(path: Path) -> Release:
-    """Read a file, refusing oversized ones before they are in memory."""
+    """Return the release in a file; refuse oversized ones before they are in memory."""
     if "\0" in str(path):
-        raise ReleaseError(f"release: {check.shown(str(path))} is not a file name")
+        raise ReleaseError(f"release: {validation.shown(str(path))} is not a file name")
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ReleaseError(f"release: {path} is larger than {MAX_BYTES // 2**20} MiB")
@@ -84,8 +97,8 @@ def load(path: Path) -> Release:
 
 
 def canonical(release: Release) -> str:
-    """One text per meaning: the order of keys and the white space of a file do not matter."""
-    return _canonical(encode.release(release))
+    """Return one text per meaning: neither order of keys nor white space matters."""
+    return _canonical(encode(release))
 
 
 def _canonical(content: Mapping[str, Any]) -> str:
@@ -101,14 +114,14 @@ def _no_constants(name: str) -> float:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        check.distinct([name for name, _ in pairs], "release: the keys of a JSON object")
-    return found
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        validation.distinct([name for name, _ in pairs], "release: the keys of a JSON object")
+    return unique
 
 
 def _parse(content: str | bytes) -> Any:
-    """JSON as RFC 8259 has it: UTF-8 only, no byte-order mark; and no key twice, no NaN."""
+    """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN."""
     try:
         text = content.decode("utf-8") if isinstance(content, bytes) else content
         return json.loads(text, parse_constant=_no_constants, object_pairs_hook=_no_repeats)
@@ -130,7 +143,7 @@ def _parse(content: str | bytes) -> Any:
 
 
 def _pretty(value: Any, indent: str = "") -> str:
-    """Two-space JSON, but a list of plain values stays on one line (70,000 groups, few lines)."""
+    """Return two-space JSON in which a list of plain values stays on one line."""
     deeper = indent + "  "
     if isinstance(value, dict) and value:
         rows = [f"{deeper}{json.dumps(k)}: {_pretty(v, deeper)}" for k, v in value.items()]
@@ -139,3 +152,176 @@ def _pretty(value: Any, indent: str = "") -> str:
         rows = [deeper + _pretty(v, deeper) for v in value]
         return "[\n" + ",\n".join(rows) + f"\n{indent}]"
     return json.dumps(value, allow_nan=False)
+
+
+# -- release to dictionaries ---------------------------------------------------------------------
+
+
+def encode(value: Release) -> dict[str, Any]:
+    """Return everything but the envelope (format, version, digest) as plain dictionaries."""
+    return {
+        "family": value.family,
+        "model": {k: list(v) if isinstance(v, tuple) else v for k, v in value.model.items()},
+        "guarantee": encode_fields(value.guarantee),
+        "population": encode_fields(value.population),
+        "groups": None if value.groups is None else encode_fields(value.groups),
+        "bounds": {c: [b.lower, b.upper] for c, b in value.bounds.items()},
+        "fill": dict(value.fill),
+        "selections": [_encode_selection(s) for s in value.selections],
+        "blocks": [_encode_block(b) for b in value.blocks],
+        "receipt": None if value.receipt is None else encode_fields(value.receipt),
+        "software": value.software,
+        "created": value.created,
+    }
+
+
+def _encode_selection(value: Selection) -> dict[str, Any]:
+    return {**encode_fields(value), "within": [value.within.lower, value.within.upper]}
+
+
+def _encode_block(block: Block) -> dict[str, Any]:
+    columns = {n: row.tolist() for n, row in zip(block.statistic.names, block.values, strict=True)}
+    return {
+        "statistic": block.statistic.encode(),
+        "noise": encode_fields(block.noise),
+        "values": columns,
+    }
+
+
+# -- dictionaries to release, strictly -----------------------------------------------------------
+
+
+def decode(top: Fields) -> Release:
+    """Return the release that the content below the envelope describes."""
+    groups, receipt = top.take("groups"), top.take("receipt")
+    model = {k: _words(v, f"model: {validation.shown(k)}") for k, v in top.object("model").items()}
+    bounds = {
+        c: _pair(b, f"bounds: {validation.shown(c)}") for c, b in top.object("bounds").items()
+    }
+    blocks = [_block(b, f"blocks[{i}]") for i, b in enumerate(top.items("blocks"))]
+    selections = [_selection(s, f"selections[{i}]") for i, s in enumerate(top.items("selections"))]
+    created = top.take("created")
+    if created != "":
+        validation.text(created, "created")
+    fields = {
+        "family": top.take("family"),
+        "model": model,
+        "guarantee": _guarantee(top.take("guarantee")),
+        "population": _population(top.take("population")),
+        "blocks": tuple(blocks),
+        "bounds": bounds,
+        "groups": None if groups is None else _groups(groups),
+        "fill": top.object("fill"),
+        "selections": tuple(selections),
+        "receipt": None if receipt is None else _receipt(receipt),
+        "software": top.take("software"),
+        "created": created,
+    }
+    top.done()
+    return Release(**fields)
+
+
+def _words(value: Any, where: str) -> str | int | float | tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(validation.text(v, where) for v in value)
+    if isinstance(value, str):
+        return validation.text(value, where)
+    validation.real(value, where)
+    return value  # type: ignore[no-any-return]  # an int stays an int, a float a float
+
+
+def _pair(value: Any, where: str) -> Bounds:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ReleaseError(f"{where}: must be [lower, upper], not {validation.shown(value)}")
+    with located(where):
+        return Bounds(*value)
+
+
+def _guarantee(value: Any) -> Guarantee:
+    f = Fields(value, "guarantee")
+    decoded = Guarantee(
+        epsilon=f.take("epsilon"),
+        neighbours=f.take("neighbours"),
+        delta=f.take("delta"),
+        rho=f.take("rho"),
+        within=f.take("within"),
+    )
+    f.done()
+    return decoded
+
+
+def _population(value: Any) -> Population:
+    f = Fields(value, "population")
+    decoded = Population(f.take("policy"), tuple(f.items("sizes")), f.take("total"))
+    f.done()
+    return decoded
+
+
+def _groups(value: Any) -> Groups:
+    f = Fields(value, "groups")
+    decoded = Groups(f.take("column"), tuple(f.items("keys")))
+    f.done()
+    return decoded
+
+
+def _receipt(value: Any) -> Receipt:
+    f = Fields(value, "receipt")
+    decoded = Receipt(f.take("ledger"), f.take("dataset"), f.take("entry"))
+    f.done()
+    return decoded
+
+
+def _selection(value: Any, where: str) -> Selection:
+    f = Fields(value, where)
+    quantiles = f.items("quantiles")
+    if len(quantiles) != 2:
+        raise ReleaseError(f"{where}: 'quantiles' must be [low, high]")
+    within = _pair(f.take("within"), f"{where}: within")
+    rest = {name: f.take(name) for name in ("column", "half_candidates", "cost")}
+    f.done()
+    with located(where):
+        return Selection(within=within, quantiles=(quantiles[0], quantiles[1]), **rest)
+
+
+def _block(value: Any, where: str) -> Block:
+    f = Fields(value, where)
+    spec, noise, values = f.take("statistic"), f.take("noise"), f.object("values")
+    f.done()
+    with located(where):
+        statistic = decode_statistic(spec)
+        # Counted before a name is built: a small file may announce millions of them.
+        components = len(statistic.units)
+        if len(values) != components:
+            raise ReleaseError(
+                f"'values' holds {len(values)} components, {statistic.kind} has {components}"
+            )
+        return Block(statistic, _noise(noise), _matrix(values, statistic.names))
+
+
+def _noise(value: Any) -> Noise:
+    f = Fields(value, "noise")
+    parts = [f.take(name) for name in ("mechanism", "scale", "sensitivity", "cost")]
+    f.done()
+    return Noise(*parts)
+
+
+def _matrix(columns: dict[str, Any], names: tuple[str, ...]) -> np.ndarray:
+    """Return the values as a matrix; names and widths are checked before it is allocated."""
+    if odd := set(columns) ^ set(names):
+        there = "unknown" if min(odd) in columns else "missing"
+        raise ReleaseError(
+            "'values' must hold exactly the components of the statistic; "
+            f"{validation.shown(min(odd))} is {there}"
+        )
+    rows = [columns[n] for n in names]
+    width = len(rows[0]) if isinstance(rows[0], list) else -1
+    for name, row in zip(names, rows, strict=True):
+        where = f"values of {validation.shown(name)}"
+        if not isinstance(row, list) or len(row) != width or width < 1:
+            raise ReleaseError(f"{where} must be a list, as long as the others")
+        for v in row:
+            if type(v) is not int or not -validation.MAX_INT - 1 <= v <= validation.MAX_INT:
+                raise ReleaseError(
+                    f"{where} must be 64-bit whole numbers, not {validation.shown(v)}"
+                )
+    return np.array(rows, dtype=np.int64)

@@ -7,33 +7,31 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from noisewise.artifact import check
-from noisewise.artifact.check import Level
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.forms import ReleaseForm, find_form
 from noisewise.artifact.guarantee import zcdp_epsilon
-from noisewise.artifact.partition import PartitionStatistic, QuantileSum
-from noisewise.artifact.statistics import Clamped, Gram, Monomials, PowerSums, Tables
+from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
 
 
-MOST = Fraction(sys.float_info.max)
+MAX_FLOAT = Fraction(sys.float_info.max)
+"""The largest sum of costs that an error message can show as a number."""
 
 
 def check_release(release: Release) -> None:
-    """Raise ReleaseError at the first contradiction."""
+    """Raise a ReleaseError at the first contradiction."""
     form = find_form(release.family)
     if not release.blocks:
         raise ReleaseError("blocks: a release holds at least one statistic")
-    check.distinct([b.statistic.kind for b in release.blocks], "blocks: kinds")
-    check.text(release.software, "software")
+    validation.distinct([b.statistic.kind for b in release.blocks], "blocks: kinds")
+    validation.text(release.software, "software")
     _check_words(release)
     _check_form(release, form)
     for block in release.blocks:
-        if isinstance(block.statistic, PartitionStatistic):
-            _check_partition(block.statistic, block.noise.sensitivity, form)
+        block.statistic.check(release, block.noise)
     _check_shapes(release)
     _check_population(release)
     _check_bounds(release)
@@ -42,52 +40,40 @@ def check_release(release: Release) -> None:
 
 def _check_words(release: Release) -> None:
     for key, value in release.model.items():
-        where = f"model: {check.shown(check.text(key, 'model: key'))}"
+        where = f"model: {validation.shown(validation.text(key, 'model: key'))}"
         if isinstance(value, tuple):
             for item in value:
-                check.text(item, where)
+                validation.text(item, where)
         elif isinstance(value, str):
-            check.text(value, where)
+            validation.text(value, where)
         else:
-            check.real(value, where)
+            validation.real(value, where)
     if release.created != "":
-        check.text(release.created, "created")
+        validation.text(release.created, "created")
     _check_fill(release)
 
 
 def _check_fill(release: Release) -> None:
-    """A number for a numeric column, one of its levels for a categorical one."""
+    """Require a number for a numeric column, one of its levels for a categorical one."""
     levels: dict[str, tuple[Level, ...]] = {}
     for block in release.blocks:
-        if isinstance(block.statistic, Tables):
-            levels |= block.statistic.levels
+        levels |= block.statistic.categories
     used = _columns(release)
     for column, fill in release.fill.items():
         if column not in used:
-            raise ReleaseError(f"fill: {check.shown(column)} is not a column of this release")
+            raise ReleaseError(f"fill: {validation.shown(column)} is not a column of this release")
         if column not in levels:
-            check.real(fill, f"fill: {check.shown(column)}")
-        elif check.level(fill, f"fill: {check.shown(column)}") not in levels[column]:
-            raise ReleaseError(f"fill: {check.shown(fill)} is not a level of {column!r}")
+            validation.real(fill, f"fill: {validation.shown(column)}")
+        elif validation.level(fill, f"fill: {validation.shown(column)}") not in levels[column]:
+            raise ReleaseError(f"fill: {validation.shown(fill)} is not a level of {column!r}")
 
 
 def _check_form(release: Release, form: ReleaseForm) -> None:
-    """The statistics and words that the model's methods will look up."""
+    """Require the statistics and words that the model's methods will look up."""
     kinds = [b.statistic.kind for b in release.blocks]
     if not set(form.statistics) & set(kinds):
         raise ReleaseError(f"blocks: a {form.name} release needs {' or '.join(form.statistics)}")
     form.check(release)
-
-
-def _check_partition(statistic: PartitionStatistic, sensitivity: float, form: ReleaseForm) -> None:
-    """One partition's answer may be anything on its lattice: less sensitivity is a lie (E4)."""
-    if form.statistics != (statistic.kind,):
-        raise ReleaseError(f"blocks: {statistic.kind} stands alone, in a release of its own family")
-    if sensitivity < statistic.reach:
-        raise ReleaseError(
-            f"{statistic.kind}: one partition moves the sums by up to {statistic.reach}, "
-            f"more than the sensitivity {sensitivity!r}"
-        )
 
 
 def _columns(release: Release) -> set[str]:
@@ -107,7 +93,7 @@ def _check_shapes(release: Release) -> None:
 
 
 def _check_population(release: Release) -> None:
-    """Public n has no noisy count beside it; secret n has one wherever sums need it (E2)."""
+    """Require a noisy count wherever n is secret and sums need it, and only there (E2)."""
     population, guarantee = release.population, release.guarantee
     groups = 1 if release.groups is None else len(release.groups.keys)
     public = population.policy == "public"
@@ -126,30 +112,18 @@ def _check_population(release: Release) -> None:
         raise ReleaseError("population: under add-remove neighbours the total is secret too")
     for block in release.blocks:
         statistic = block.statistic
-        if isinstance(statistic, Gram | PowerSums) and statistic.count == public:
+        if statistic.counts_records == public:
             rule = "is public: no noisy count" if public else "is secret: a noisy count"
             raise ReleaseError(f"{statistic.kind}: n {rule} belongs to the statistic")
 
 
 def _check_bounds(release: Release) -> None:
-    need: set[str] = set()
-    for block in release.blocks:
-        statistic = block.statistic
-        if isinstance(statistic, Gram | Monomials | Clamped):
-            need |= set(statistic.columns)
-        elif isinstance(statistic, PowerSums):
-            need.add(statistic.column)
-            bounds = release.bounds.get(statistic.column)
-            if bounds is not None and (bounds.lower, bounds.upper) != (
-                statistic.lower,
-                statistic.upper,
-            ):
-                raise ReleaseError("power-sums: the interval differs from the column's bounds")
+    need = {c for block in release.blocks for c in block.statistic.bounded_columns}
     if odd := need ^ set(release.bounds):
         which = "not one of them" if min(odd) in release.bounds else "missing"
         raise ReleaseError(
             "bounds: must be given for exactly the numeric columns released; "
-            f"{check.shown(min(odd))} is {which}"
+            f"{validation.shown(min(odd))} is {which}"
         )
     for selection in release.selections:
         bounds = release.bounds.get(selection.column)
@@ -160,7 +134,7 @@ def _check_bounds(release: Release) -> None:
 
 
 def _check_cost(release: Release) -> None:
-    """The parts must not cost more than the whole claims, to the last bit."""
+    """Require that the parts cost no more than the whole claims, to the last bit."""
     guarantee = release.guarantee
     wanted = "laplace" if guarantee.rho is None else "gaussian"
     for block in release.blocks:
@@ -173,7 +147,7 @@ def _check_cost(release: Release) -> None:
     claim = guarantee.epsilon if guarantee.rho is None else guarantee.rho
     if spent > Fraction(claim):
         raise ReleaseError(
-            f"guarantee: the parts cost {float(min(spent, MOST))!r}, "
+            f"guarantee: the parts cost {float(min(spent, MAX_FLOAT))!r}, "
             f"more than the {claim!r} claimed"
         )
     if guarantee.rho is not None:
@@ -186,7 +160,7 @@ def _check_cost(release: Release) -> None:
 
 
 def total_cost(blocks: Sequence[Block], selections: Sequence[float]) -> Fraction:
-    """Sequential composition, in exact arithmetic."""
-    searches = [b.statistic.search_cost for b in blocks if isinstance(b.statistic, QuantileSum)]
+    """Return the cost of all parts: sequential composition, in exact arithmetic."""
+    searches = [b.statistic.extra_cost for b in blocks]
     costs = [b.noise.cost for b in blocks] + list(selections) + searches
     return sum((Fraction(c) for c in costs), Fraction(0))

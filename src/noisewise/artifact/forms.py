@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from noisewise.artifact.check import shown
 from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.validation import shown
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Release
@@ -51,6 +51,12 @@ def discover_with(load: Callable[[], None]) -> None:
     _DISCOVERIES.append(load)
 
 
+def discover() -> None:
+    """Load what may register further forms and statistics."""
+    for load in _DISCOVERIES:
+        load()
+
+
 def known_forms() -> tuple[str, ...]:
     """Return the names of all models whose releases can be read."""
     return tuple(_FORMS)
@@ -59,8 +65,7 @@ def known_forms() -> tuple[str, ...]:
 def find_form(name: object) -> ReleaseForm:
     """Return the form of that name; a ReleaseError names those there are."""
     if isinstance(name, str) and name not in _FORMS:
-        for load in _DISCOVERIES:
-            load()
+        discover()
     if not isinstance(name, str) or name not in _FORMS:
         raise ReleaseError(f"family must be one of {', '.join(_FORMS)}, not {shown(name)}")
     return _FORMS[name]

@@ -6,18 +6,28 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from noisewise.artifact import check
+import numpy as np
+
+from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 
 Neighbours = Literal["replace-one", "add-remove"]
+"""Which tables are neighbours: one record exchanged, or one more or fewer."""
+
 Mechanism = Literal["laplace", "gaussian"]
+"""The distribution of the noise."""
 
 NEIGHBOURS = ("replace-one", "add-remove")
+"""The same as words, to check a file against."""
+
 MECHANISMS = ("laplace", "gaussian")
+"""The same as words, to check a file against."""
 
 MEANINGFUL_EPSILON = 20.0
 """About what the United States' census of 2020 spent in all; few have defended more."""
+
 MEANINGFUL_DELTA = 1e-3
+"""A larger chance that the promise fails altogether deserves a word (chosen)."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +46,18 @@ class Guarantee:
     within: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check.positive(self.epsilon, "guarantee: epsilon"))
-        object.__setattr__(self, "delta", check.real(self.delta, "guarantee: delta"))
-        check.one_of(self.neighbours, NEIGHBOURS, "guarantee: neighbours")
+        object.__setattr__(self, "epsilon", validation.positive(self.epsilon, "guarantee: epsilon"))
+        object.__setattr__(self, "delta", validation.real(self.delta, "guarantee: delta"))
+        validation.one_of(self.neighbours, NEIGHBOURS, "guarantee: neighbours")
         if self.rho is None:
             if self.delta != 0:
                 raise ReleaseError("guarantee: delta must be 0 where rho is absent (pure epsilon)")
         else:
-            object.__setattr__(self, "rho", check.positive(self.rho, "guarantee: rho"))
+            object.__setattr__(self, "rho", validation.positive(self.rho, "guarantee: rho"))
             if not 0 < self.delta < 1:
                 raise ReleaseError("guarantee: delta must be in (0, 1) where rho is given")
         if self.within is not None:
-            check.text(self.within, "guarantee: within")
+            validation.text(self.within, "guarantee: within")
             if self.neighbours != "replace-one":
                 raise ReleaseError("guarantee: within goes with replace-one neighbours only")
 
@@ -62,8 +72,11 @@ class Guarantee:
         return self.neighbours + ("" if self.within is None else f"-within-{self.within}")
 
     def statement(self, unit: str | None = None) -> str:
-        """The promise in words. ``unit`` is the column that says whose a record is, where people
-        have several and all of them are protected together (``Release.statement`` knows).
+        """Return the promise in words.
+
+        Args:
+            unit: the column that says whose a record is, where people have several and all of them
+                are protected together (``Release.statement`` knows).
         """
         if unit is None:
             change = {
@@ -91,16 +104,16 @@ class Guarantee:
 
     @property
     def _weak(self) -> list[str]:
-        """Said with the promise: a number alone does not tell a reader that it is an empty one."""
-        said = []
+        """Return what to say of a weak promise: a number alone does not tell that it is empty."""
+        warnings = []
         if self.epsilon > MEANINGFUL_EPSILON:
-            said.append(f"An epsilon of {self.epsilon:g} is next to no protection.")
+            warnings.append(f"An epsilon of {self.epsilon:g} is next to no protection.")
         if self.delta > MEANINGFUL_DELTA:
-            said.append(
+            warnings.append(
                 f"A delta of {self.delta:g} lets the promise fail altogether with that "
                 "probability; it should be far below one over the number of people."
             )
-        return said
+        return warnings
 
 
 @dataclass(frozen=True)
@@ -118,9 +131,11 @@ class Noise:
     cost: float
 
     def __post_init__(self) -> None:
-        check.one_of(self.mechanism, MECHANISMS, "noise: mechanism")
+        validation.one_of(self.mechanism, MECHANISMS, "noise: mechanism")
         for name in ("scale", "sensitivity", "cost"):
-            object.__setattr__(self, name, check.positive(getattr(self, name), f"noise: {name}"))
+            object.__setattr__(
+                self, name, validation.positive(getattr(self, name), f"noise: {name}")
+            )
         # What the mechanism must satisfy by theory: a file that claims less noise is refused.
         needed = (
             self.sensitivity / self.cost
@@ -134,8 +149,24 @@ class Noise:
             )
 
 
+def noise_sd(noise: Noise) -> float:
+    """Return the standard deviation of the noise, in the block's integer unit.
+
+    Of the discrete distributions, P(k) ∝ exp(-|k|/b) or exp(-k²/2b²): below the continuous √2 b
+    and b where the scale is a step or less, as it is for counts at a generous ε.
+    """
+    if noise.mechanism == "laplace":
+        half_step = 1 / (2 * noise.scale)
+        return 1 / (math.sqrt(2.0) * math.sinh(half_step)) if half_step < 700 else 0.0
+    if noise.scale > 10:
+        return noise.scale  # exact in float64: they differ by a factor of 1 - 4π²b² exp(-2π²b²)
+    k = np.arange(1, 400)
+    weights = 2 * np.exp(-((k / noise.scale) ** 2) / 2)
+    return math.sqrt(float(k**2 @ weights) / (1 + float(weights.sum())))
+
+
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The smallest ε for which ρ-zCDP is known to imply (ε, δ)-DP.
+    """Return the smallest ε for which ρ-zCDP is known to imply (ε, δ)-DP.
 
     Canonne, Kamath and Steinke 2020, Prop. 12: the minimum over α > 1 of
     ρα + log(1/(αδ))/(α-1) + log(1 - 1/α), unimodal in log(α-1). Used to check a claim; the release

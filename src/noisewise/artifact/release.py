@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from noisewise.artifact import check
+from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds
-from noisewise.artifact.check import Level
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.forms import release_type
 from noisewise.artifact.guarantee import Guarantee, Noise
-from noisewise.artifact.statistics import MAX_ROWS, PersonTables, Statistic
+from noisewise.artifact.statistics import MAX_ROWS, Statistic
+from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_SHOWN = 200
+MAX_NOTEBOOK_ROWS = 200
 """Rows that are made for a notebook, which shows fewer."""
 
 
@@ -35,7 +35,7 @@ class Receipt:
 
     def __post_init__(self) -> None:
         for name in ("ledger", "dataset", "entry"):
-            check.text(getattr(self, name), f"receipt: {name}")
+            validation.text(getattr(self, name), f"receipt: {name}")
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Groups:
     keys: tuple[Level, ...]
 
     def __post_init__(self) -> None:
-        check.text(self.column, "groups: column")
-        object.__setattr__(self, "keys", check.levels(self.keys, "groups: keys"))
+        validation.text(self.column, "groups: column")
+        object.__setattr__(self, "keys", validation.levels(self.keys, "groups: keys"))
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Population:
     total: int | None = None
 
     def __post_init__(self) -> None:
-        check.one_of(self.policy, ("public", "noisy"), "population: policy")
+        validation.one_of(self.policy, ("public", "noisy"), "population: policy")
         for i, size in enumerate(self.sizes):
-            check.integer(size, f"population: sizes[{i}]", 0, MAX_ROWS)
+            validation.integer(size, f"population: sizes[{i}]", 0, MAX_ROWS)
         if (self.policy == "public") != bool(self.sizes):
             raise ReleaseError("population: sizes go with policy 'public', and only with it")
         if self.total is not None:
-            check.integer(self.total, "population: total", 0, MAX_ROWS)
+            validation.integer(self.total, "population: total", 0, MAX_ROWS)
             if self.policy == "public" and self.total != sum(self.sizes):
                 raise ReleaseError(
                     f"population: total must be the sum of sizes, {sum(self.sizes)}, "
@@ -92,10 +92,10 @@ class Selection:
     cost: float
 
     def __post_init__(self) -> None:
-        check.text(self.column, "selection: column")
-        check.integer(self.half_candidates, "selection: half_candidates", 1, 2**15)
-        object.__setattr__(self, "cost", check.positive(self.cost, "selection: cost"))
-        low, high = (check.real(q, "selection: quantiles") for q in self.quantiles)
+        validation.text(self.column, "selection: column")
+        validation.integer(self.half_candidates, "selection: half_candidates", 1, 2**15)
+        object.__setattr__(self, "cost", validation.positive(self.cost, "selection: cost"))
+        low, high = (validation.real(q, "selection: quantiles") for q in self.quantiles)
         if not 0 <= low < high <= 1:
             raise ReleaseError(
                 f"selection: quantiles must satisfy 0 <= low < high <= 1, not {low!r} and {high!r}"
@@ -120,7 +120,7 @@ class Block:
                 f"{self.statistic.kind}: {len(self.statistic.names)} components were announced, "
                 f"{values.shape[0]} are there, for {values.shape[1]} groups"
             )
-        check.distinct(self.statistic.names, f"{self.statistic.kind}: component names")
+        validation.distinct(self.statistic.names, f"{self.statistic.kind}: component names")
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
 
@@ -171,7 +171,7 @@ class Release:
     # -- content ---------------------------------------------------------------------------
 
     def block(self, kind: str) -> Block:
-        """The block of that kind; a ReleaseError lists what there is."""
+        """Return the block of that kind; a ReleaseError lists what there is."""
         for block in self.blocks:
             if block.statistic.kind == kind:
                 return block
@@ -188,17 +188,17 @@ class Release:
         return np.array(self.population.sizes)
 
     def table(self, units: Literal["box", "user"] = "box") -> pd.DataFrame:
-        """The noisy statistics as a DataFrame: group, statistic, value, noise_scale.
+        """Return the noisy statistics as a DataFrame: group, statistic, value, noise_scale.
 
         ``units="box"`` (default): regression statistics of columns mapped to [-1, 1]; counts are
         counts. ``units="user"``: sums in the units of the bounds, with the noise's standard
         deviation ``noise_sd`` instead of a scale, since a sum of several noises has no single one.
         """
-        from noisewise.artifact import views
+        from noisewise.artifact import data_frames
 
         if units not in ("box", "user"):
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
-        return views.box_table(self) if units == "box" else views.user_table(self)
+        return data_frames.box_table(self) if units == "box" else data_frames.user_table(self)
 
     # -- the file --------------------------------------------------------------------------
 
@@ -210,20 +210,20 @@ class Release:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
-        """Read a file strictly: anything odd is a ReleaseError that says what and where."""
+        """Return the release in a file; anything odd is a ReleaseError that says what and where."""
         from noisewise.artifact import codec
 
         return codec.load(Path(path))
 
     def to_json(self) -> str:
-        """The content of the file."""
+        """Return the content of the file."""
         from noisewise.artifact import codec
 
         return codec.dumps(self)
 
     @staticmethod
     def from_json(content: str | bytes) -> Release:
-        """The inverse of ``to_json``, as strict as ``load``."""
+        """Return the release in a text: the inverse of ``to_json``, as strict as ``load``."""
         from noisewise.artifact import codec
 
         return codec.loads(content)
@@ -241,9 +241,9 @@ class Release:
         return hash(codec.canonical(self))
 
     def statement(self) -> str:
-        """The promise in words: of one record, or of all records of a person."""
-        units = [b.statistic.unit for b in self.blocks if isinstance(b.statistic, PersonTables)]
-        return self.guarantee.statement(units[0] if units else None)
+        """Return the promise in words: of one record, or of all records of a person."""
+        columns = (b.statistic.person_column for b in self.blocks)
+        return self.guarantee.statement(next((c for c in columns if c is not None), None))
 
     def __repr__(self) -> str:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)
@@ -251,13 +251,14 @@ class Release:
         return f"<Release {self.family}: {names}{groups}; {self.statement()}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the promise, and the first numbers with their noise."""
+        """Return HTML for notebooks: the promise, and the first numbers with their noise."""
         from noisewise.artifact import notebook
 
         head = ("group", "statistic", "value", "noise scale")
+        first = self.table().head(MAX_NOTEBOOK_ROWS)
         rows = [
             ("" if key is None else str(key), str(name), f"{value:.6g}", f"{scale:.4g}")
-            for key, name, value, scale in self.table().head(MOST_SHOWN).itertuples(index=False)
+            for key, name, value, scale in first.itertuples(index=False)
         ]
         grouped = self.groups is not None
         shown = [row if grouped else row[1:] for row in rows]

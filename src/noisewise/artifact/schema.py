@@ -12,7 +12,7 @@ from typing import Any
 
 
 def schema() -> dict[str, Any]:
-    """The schema of version 1 (JSON Schema, draft 2020-12) as a fresh dictionary."""
+    """Return the schema of version 1 (JSON Schema, draft 2020-12) as a fresh dictionary."""
     file = resources.files("noisewise.artifact").joinpath("release.schema.json")
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from noisewise.artifact import Block, PartitionRelease, Release
-from noisewise.artifact.views import noise_sd
+from noisewise.artifact.guarantee import noise_sd
 from noisewise.cli import options as o
 
 MOST_ROWS = 24
@@ -132,7 +132,9 @@ def _population(release: Release) -> str:
 
 def _table(release: Release, block: Block) -> Table:
     grouped = release.groups is not None
-    table = Table(title=f"{block.statistic.kind}: {_unit(block)}", title_justify="left")
+    table = Table(
+        title=f"{block.statistic.kind}: {block.statistic.unit_words}", title_justify="left"
+    )
     table.add_column("statistic", overflow="fold")
     table.add_column("median size" if grouped else "value", justify="right")
     table.add_column("noise sd", justify="right")
@@ -149,14 +151,3 @@ def _table(release: Release, block: Block) -> Table:
     if len(listed) > MOST_ROWS:
         table.caption = f"and {len(listed) - MOST_ROWS} more"
     return table
-
-
-def _unit(block: Block) -> str:
-    if block.statistic.kind in ("gram", "monomials"):
-        return "sums of columns mapped to [-1, 1]"
-    units = {
-        "power-sums": "sums in the column's own units",
-        "probability-sums": "means over the partitions",
-        "quantile-sum": "mean over the partitions",
-    }
-    return units.get(block.statistic.kind, "counts")

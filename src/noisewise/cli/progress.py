@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from noisewise.privacy.plan import Progress as Report
+from noisewise.privacy.sum_plan import Progress as Report
 
 
 @contextmanager

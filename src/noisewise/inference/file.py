@@ -18,8 +18,8 @@ import numpy as np
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.version import VERSION as SOFTWARE
-from noisewise.artifact.whole import whole
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.result import Result
 
@@ -53,7 +53,7 @@ def save(post: Posterior, path: Path) -> Path:
     if post.prior_draws is not None:
         before = _renamed(post.prior_draws(PRIOR_DRAWS), variables)
         data.extend(inference_data({k: v[None] for k, v in before.items()}, None, "prior"))
-    with whole(
+    with atomic_write(
         path, lambda why: ArgumentError(f"path: cannot write {str(path)!r}: {why}")
     ) as temporary:
         data.to_netcdf(str(temporary), engine="h5netcdf")

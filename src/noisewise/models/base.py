@@ -69,6 +69,7 @@ class Word:
 
     The option is ``--name`` with dashes for underscores. ``planned`` tells whether ``plan`` asks
     for it too; an argument that only matters for real records, such as a fill value, is not.
+    ``plan_default`` is what ``plan`` takes for a required argument: it reads no table.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Word:
     required: bool = False
     default: object = None
     planned: bool = True
+    plan_default: object = None
 
 
 @dataclass(frozen=True)

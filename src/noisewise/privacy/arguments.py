@@ -1,15 +1,85 @@
-"""The owner's arguments, checked at the door: each error names the argument and its remedy."""
+"""The owner's arguments, checked before anything else: an error names the argument and a remedy.
+
+An argument that is no plain value is named by its type only: a column of the sensitive table, given
+where a number or a public list belongs, must not end up in an error's text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Groups, Level, ReleaseError
-from noisewise.artifact import check as wire
-from noisewise.privacy.values import mapping, number, pair, scalar, shown
+from noisewise.artifact import validation as wire
+
+_SHORT = 4
+"""A list of so few plain values is shown as it was written."""
+
+
+def shown(value: object) -> str:
+    """Return a plain value, or a few of them, as written; of anything else its type."""
+    if value is None or isinstance(value, str | numbers.Number | np.bool_):
+        return wire.shown(value)
+    if isinstance(value, list | tuple) and len(value) <= _SHORT:
+        inside = ", ".join(shown(v) for v in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return type(value).__name__
+
+
+def number(value: object, argument: str) -> float:
+    """Return a finite number, Python's or NumPy's, as a float."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ArgumentError(f"{argument}: must be a number, not {shown(value)}")
+    try:
+        plain = float(value)
+    except OverflowError:
+        plain = math.inf
+    if not math.isfinite(plain):
+        raise ArgumentError(f"{argument}: must be a finite number, not {shown(value)}")
+    return plain
+
+
+def positive(value: object, argument: str) -> float:
+    """Return a finite number above zero."""
+    plain = number(value, argument)
+    if not plain > 0:
+        raise ArgumentError(f"{argument}: must be above zero, not {shown(value)}")
+    return plain
+
+
+def pair(value: object, argument: str) -> tuple[float, float]:
+    """Return two finite numbers."""
+    ends = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(ends, Sequence) or isinstance(ends, str | bytes) or len(ends) != 2:
+        raise ArgumentError(f"{argument}: must be a pair (lower, upper), not {shown(value)}")
+    return number(ends[0], argument), number(ends[1], argument)
+
+
+def mapping(value: object, argument: str, form: str) -> Mapping[Any, Any]:
+    """Return a dictionary, such as ``form``; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{argument}: must be a dictionary, {form}, not {shown(value)}")
+    return value
+
+
+def scalar(value: Any) -> Any:
+    """Return a NumPy scalar as Python's, a bool as 0 or 1."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return int(value) if isinstance(value, bool) else value
+
+
+# -- columns, bounds, lists ------------------------------------------------------------------------
 
 _HOW = "bounds are public knowledge: give them, for example bounds={{{0!r}: (0, 1)}}"
+"""The remedy for bounds that are missing."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +122,7 @@ class PrivateBounds:
 
 
 def names(value: object, argument: str) -> tuple[str, ...]:
-    """One column name or several distinct ones."""
+    """Return one column name or several distinct ones, as a tuple."""
     if isinstance(value, str):
         return (name(value, argument),)
     if isinstance(value, bytes) or not isinstance(value, Iterable):
@@ -66,7 +136,7 @@ def names(value: object, argument: str) -> tuple[str, ...]:
 
 
 def name(value: object, argument: str) -> str:
-    """One column name."""
+    """Return one column name."""
     if not isinstance(value, str):
         raise ArgumentError(f"{argument}: must be a column name, not {type(value).__name__}")
     try:
@@ -76,7 +146,7 @@ def name(value: object, argument: str) -> str:
 
 
 def bounds(column: str, value: object) -> Bounds:
-    """A (lower, upper) pair of finite numbers."""
+    """Return the bounds that a (lower, upper) pair of finite numbers gives."""
     if value is None:
         raise ArgumentError(f"bounds: none for column {column!r}; {_HOW.format(column)}")
     return value if isinstance(value, Bounds) else _interval(value, f"bounds[{column!r}]")
@@ -93,7 +163,7 @@ def _interval(value: object, argument: str) -> Bounds:
 
 
 def all_bounds(columns: tuple[str, ...], given: object) -> dict[str, Bounds | PrivateBounds]:
-    """Bounds, or the wish to have them chosen privately, for exactly these columns."""
+    """Return bounds, or the request to choose them privately, for exactly these columns."""
     if not isinstance(given, Mapping):
         raise ArgumentError(f"bounds: none; {_HOW.format(columns[0])}")
     for column in given:
@@ -104,13 +174,13 @@ def all_bounds(columns: tuple[str, ...], given: object) -> dict[str, Bounds | Pr
     return {c: b if isinstance(b := given.get(c), PrivateBounds) else bounds(c, b) for c in columns}
 
 
-def widest(limits: Bounds | PrivateBounds) -> Bounds:
-    """What is public about a column's bounds before any are chosen."""
+def widest_bounds(limits: Bounds | PrivateBounds) -> Bounds:
+    """Return the bounds, or the public range within which they will be chosen."""
     return limits if isinstance(limits, Bounds) else Bounds(*limits.within)
 
 
 def groups(value: object) -> Groups | None:
-    """``{"column": [public list of keys]}``."""
+    """Return the groups that ``{"column": [public list of keys]}`` names, or None."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or len(value) != 1:
@@ -124,7 +194,7 @@ def groups(value: object) -> Groups | None:
 
 
 def levels(value: object, argument: str) -> tuple[Level, ...]:
-    """A public list of distinct categories; booleans are 0 and 1, NumPy scalars plain ones.
+    """Return a public list of distinct categories; booleans are 0 and 1, NumPy scalars plain ones.
 
     Entries are named by position: where a column of the table was given instead of a list, they
     are records.
@@ -159,7 +229,7 @@ def levels(value: object, argument: str) -> tuple[Level, ...]:
 def numeric_fill(
     given: object, columns: Mapping[str, Bounds | PrivateBounds]
 ) -> dict[str, float | Level]:
-    """Public fill values for missing numbers; inside the bounds, where those are public."""
+    """Return public fill values for missing numbers; inside the bounds, where those are public."""
     filled: dict[str, float | Level] = {}
     for column, value in mapping(given, "fill", "{column: public value}").items():
         if column not in columns:
@@ -177,7 +247,7 @@ def numeric_fill(
 def level_fill(
     given: object, levels_of: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, float | Level]:
-    """Public fill values for missing categories: each one of the column's levels."""
+    """Return public fill values for missing categories: each one of the column's levels."""
     filled: dict[str, float | Level] = {}
     for column, value in mapping(given, "fill", "{column: public level}").items():
         if column not in levels_of:

@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
+from noisewise.privacy.arguments import mapping, number, positive, shown
 from noisewise.privacy.mechanisms import zcdp_budget
-from noisewise.privacy.sensitivity import Relation
-from noisewise.privacy.values import mapping, number, positive, shown
+from noisewise.privacy.options import PrivacyOptions
+from noisewise.privacy.sensitivity import Relation, find_privacy
 
-WEIGHTS = {
-    "gram": 1.0,
-    "monomials": 1.0,
-    "power-sums": 1.0,
-    "tables": 1.0,
-    "person-tables": 1.0,
-    "clamped": 0.05,
-    "bounds": 0.1,
-}
-"""Relative shares unless the owner says otherwise; the two moment statistics share evenly."""
+BOUNDS = "bounds"
+"""The part of the budget that chooses bounds by private quantiles."""
+
+BOUNDS_WEIGHT = 0.1
+"""Its relative share unless the owner says otherwise (chosen); statistics have their own."""
 
 LEAST_SHARE = 1e-200
 """Below this, noise scales leave float64; no part of a release is of use long before."""
@@ -53,38 +49,39 @@ class Terms:
         return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho
 
 
-def terms(
-    *,
-    epsilon: object,
-    mechanism: object,
-    delta: object,
-    neighbours: object,
-    sizes: object,
-    group: str | None,
-) -> Terms:
-    """Check the owner's words about privacy, and turn (ε, δ) into ρ where noise is Gaussian."""
-    epsilon_ = positive(epsilon, "epsilon")
-    neighbours_: Neighbours
-    if neighbours == "replace-one" or neighbours == "add-remove":
-        neighbours_ = neighbours
-    else:
+def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
+    """Check the owner's privacy options, and turn (ε, δ) into ρ where noise is Gaussian.
+
+    Args:
+        options: what the owner wrote, unchecked.
+        group: the column of the groups, where there are any.
+    """
+    epsilon, neighbours = positive(options.epsilon, "epsilon"), options.neighbours
+    if not isinstance(neighbours, str) or neighbours not in ("replace-one", "add-remove"):
         raise ArgumentError(
             f"neighbours: must be 'replace-one' or 'add-remove', not {shown(neighbours)}"
         )
-    within = _within(sizes, group, neighbours_)
-    if mechanism == "laplace":
-        if delta is not None:
+    within = _within(options.sizes, group, neighbours)
+    if options.mechanism == "laplace":
+        if options.delta is not None:
             raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
-        return Terms(Guarantee(epsilon_, neighbours_, within=within), "laplace", group)
-    if mechanism != "gaussian":
-        raise ArgumentError(f"mechanism: must be 'laplace' or 'gaussian', not {shown(mechanism)}")
-    if delta is None:
+        return Terms(Guarantee(epsilon, neighbours, within=within), "laplace", group)
+    if options.mechanism != "gaussian":
+        raise ArgumentError(
+            f"mechanism: must be 'laplace' or 'gaussian', not {shown(options.mechanism)}"
+        )
+    delta = _delta(options.delta)
+    rho = zcdp_budget(epsilon, delta)
+    return Terms(Guarantee(epsilon, neighbours, delta, rho, within), "gaussian", group)
+
+
+def _delta(given: object) -> float:
+    if given is None:
         raise ArgumentError("delta: mechanism='gaussian' needs one, such as delta=1e-6")
-    delta_ = number(delta, "delta")
-    if not 0 < delta_ < 1:
-        raise ArgumentError(f"delta: must be between 0 and 1, not {shown(delta)}")
-    rho = zcdp_budget(epsilon_, delta_)
-    return Terms(Guarantee(epsilon_, neighbours_, delta_, rho, within), "gaussian", group)
+    delta = number(given, "delta")
+    if not 0 < delta < 1:
+        raise ArgumentError(f"delta: must be between 0 and 1, not {shown(given)}")
+    return delta
 
 
 def _within(sizes: object, group: str | None, neighbours: Neighbours) -> str | None:
@@ -103,7 +100,7 @@ def shares(
     cost: float, parts: tuple[str, ...], split: Mapping[str, float] | None
 ) -> dict[str, float]:
     """Divide the cost among the parts by weight, rounding down: the sum never exceeds the whole."""
-    weights = {part: WEIGHTS[part] for part in parts} if split is None else _weights(parts, split)
+    weights = _usual_weights(parts) if split is None else _weights(parts, split)
     total = sum(Fraction(w) for w in weights.values())
     divided = {p: round_down(Fraction(cost) * Fraction(w) / total) for p, w in weights.items()}
     for part, share in divided.items():
@@ -112,8 +109,12 @@ def shares(
     return divided
 
 
+def _usual_weights(parts: tuple[str, ...]) -> dict[str, float]:
+    return {p: BOUNDS_WEIGHT if p == BOUNDS else find_privacy(p).weight for p in parts}
+
+
 def equal_shares(cost: float, parts: int) -> float:
-    """The cost in equal parts, rounding down."""
+    """Return the cost of one of so many equal parts, rounded down."""
     return round_down(Fraction(cost) / parts)
 
 
@@ -128,6 +129,6 @@ def _weights(parts: tuple[str, ...], split: object) -> dict[str, float]:
 
 
 def round_down(value: Fraction) -> float:
-    """The largest float64 that is not above it."""
+    """Return the largest float64 that is not above the value."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

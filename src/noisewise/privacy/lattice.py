@@ -62,6 +62,7 @@ class Coded:
 
 
 Feature = Scaled | Outside
+"""What a record contributes for one numeric column."""
 
 
 def scaled(
@@ -74,7 +75,7 @@ def scaled(
     outside: Literal["clamp", "drop"] = "clamp",
     fill: float | None = None,
 ) -> Scaled:
-    """Fix the constants of the map once, in float64, so that every engine gets the same ones."""
+    """Return the map of a column: its constants are fixed once, so that all engines agree."""
     factor = 2.0**bits / scale
     base = origin - 0.5 / factor
     # The ends by the same arithmetic as every record; sensitivities are computed from these.
@@ -84,15 +85,15 @@ def scaled(
 
 
 def boxed(column: str, bounds: Bounds, *, bits: int, fill: float | None = None) -> Scaled:
-    """A column mapped affinely from its bounds to [-1, 1]: lattice ends exactly ∓2**bits."""
-    made = scaled(
+    """Return the affine map from a column's bounds to [-1, 1]: lattice ends exactly ∓2**bits."""
+    feature = scaled(
         column, bounds, bits=bits, origin=bounds.centre, scale=bounds.half_width, fill=fill
     )
-    return dataclasses.replace(made, low=-(2**bits), high=2**bits)
+    return dataclasses.replace(feature, low=-(2**bits), high=2**bits)
 
 
 def to_lattice(x: np.ndarray, feature: Scaled, out: np.ndarray | None = None) -> np.ndarray:
-    """Whole numbers, kept in float64 (exact far beyond 2**30) for BLAS; missing must be gone."""
+    """Return whole numbers in float64 (exact far beyond 2**30), for BLAS; none may be missing."""
     with np.errstate(over="ignore", invalid="ignore"):
         u: np.ndarray = np.subtract(x, feature.base, out=out)
         u *= feature.factor
@@ -105,7 +106,7 @@ def to_lattice(x: np.ndarray, feature: Scaled, out: np.ndarray | None = None) ->
 
 
 def evaluate(x: np.ndarray, feature: Feature, out: np.ndarray | None = None) -> np.ndarray:
-    """A feature of a float64 column without missing values."""
+    """Return a feature of a float64 column without missing values."""
     if isinstance(feature, Scaled):
         return to_lattice(x, feature, out)
     result = np.empty_like(x) if out is None else out

@@ -28,7 +28,10 @@ _HEADROOM = 60
 """Noise beyond this many scales has probability below 1e-26; OpenDP would saturate there."""
 
 _MAX_SCALE = 2.0**56
+"""Larger noise would not fit 64-bit integers with that headroom."""
+
 _NUDGES = 64
+"""Attempts to raise a scale until the privacy map agrees; two or three are enough."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Calibrated:
 
 
 def calibrate(mechanism: Mechanism, bound: Sensitivity, cost: float) -> Calibrated:
-    """The least noise whose privacy map stays within ``cost`` (ε for Laplace, ρ for Gaussian)."""
+    """Return the least noise whose privacy map stays within ``cost``: ε, or ρ for Gaussian."""
     if mechanism == "laplace":
         return _fit(mechanism, bound.l1, bound.l1 / cost, cost, _laplace)
     return _fit(mechanism, bound.l2, bound.l2 / math.sqrt(2 * cost), cost, _gaussian)
@@ -89,7 +92,7 @@ def _gaussian(scale: float) -> Any:
 
 
 def zcdp_budget(epsilon: float, delta: float) -> float:
-    """The largest ρ (to float64's precision, from below) with ρ-zCDP ⇒ (ε, δ)-DP by OpenDP."""
+    """Return the largest ρ, in float64 and from below, with ρ-zCDP ⇒ (ε, δ)-DP by OpenDP."""
 
     def implied(rho: float) -> float:
         measurement = _gaussian(math.sqrt(1 / (2 * rho)))
@@ -114,7 +117,7 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
 
 
 def select_least(penalties: np.ndarray, change: int, accounting: str, cost: float) -> int:
-    """The index of a small penalty, by report-noisy-max on integers that move by ``change``."""
+    """Draw the index of a small penalty: report-noisy-max on integers that move by ``change``."""
     measure = (
         measures.max_divergence()
         if accounting == "pure"

@@ -1,7 +1,7 @@
 """Exact integer sums of Arrow batches, at the speed of floating point.
 
 Lattice values are whole numbers kept in float64. A product that is asked for is at most 2**30
-(``plan.py`` checks) and a block has at most 2**20 rows, so every partial sum a BLAS kernel can
+(``sum_plan.py`` checks) and a block has at most 2**20 rows, so every partial sum a BLAS kernel can
 form, in whatever order, stays below 2**53: the matrix product is exact. Blocks are then added up in
 64-bit integers (2**32 rows of 2**30). A product of three or four factors is split into two halves,
 so that fourth moments come out of the same kernel.
@@ -16,7 +16,7 @@ import numpy as np
 from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS, Exponents
 from noisewise.privacy.lattice import evaluate, to_lattice
-from noisewise.privacy.plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
+from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
 
 BLOCK_ROWS = 2**14
 """Rows per matrix product: the block's matrix stays in a core's cache."""
@@ -25,6 +25,7 @@ MAX_BATCH = 2**20
 """Rows per accumulation at most: 2**20 * 2**30 < 2**53."""
 
 Columns = dict[str, np.ndarray]
+"""Columns of one batch, by name."""
 
 
 class Accumulator:
@@ -39,7 +40,7 @@ class Accumulator:
         self._rows = 0
 
     def add(self, numeric: Columns, codes: Columns) -> None:
-        """One batch: float64 columns (NaN is missing), level indices (-1 missing, -2 unlisted)."""
+        """Add a batch: float64 columns (NaN: missing), level indices (-1 missing, -2 unlisted)."""
         rows = len(next(iter({**numeric, **codes}.values())))
         self._rows += rows
         if self._rows > MAX_ROWS:
@@ -55,7 +56,7 @@ class Accumulator:
             )
 
     def result(self) -> Sums:
-        """What was found so far."""
+        """Return the sums so far."""
         parts = tuple(part.result() for part in self._parts)
         return Sums(parts, self._sizes, tuple(sorted(self._missing)), tuple(sorted(self._unlisted)))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.version import VERSION
-from noisewise.artifact.whole import whole
 
 SHOWN_ROWS = 30
 
@@ -122,7 +122,7 @@ def page(title: str, lead: str, sections: Iterable[tuple[str, str, str]]) -> str
 
 def write(content: str, path: Path) -> Path:
     """The file, whole or not at all."""
-    with whole(
+    with atomic_write(
         path, lambda why: ArgumentError(f"--out: cannot write {str(path)!r}: {why}")
     ) as beside:
         beside.write_text(content, encoding="utf-8")

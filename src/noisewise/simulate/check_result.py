@@ -12,8 +12,8 @@ import numpy as np
 from scipy import stats
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.version import VERSION as SOFTWARE
-from noisewise.artifact.whole import whole
 
 FORMAT = "noisewise-check"
 VERSION = 1
@@ -134,7 +134,7 @@ class Check:
 
     def save(self, path: Path) -> Path:
         """The file, whole or not at all."""
-        with whole(
+        with atomic_write(
             path, lambda why: ArgumentError(f"--out: cannot write {str(path)!r}: {why}")
         ) as beside:
             beside.write_text(self.to_json(), encoding="utf-8")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from noisewise.artifact import SearchError
-from noisewise.artifact.answer import Answer
+from noisewise.artifact.partition_answer import Answer
 from noisewise.models.partition.conjugate_regression import Zellner, fit
 from noisewise.models.partition.probability import probability_codes
 from noisewise.models.partition.quantile import IntervalSearch, draw_quantile

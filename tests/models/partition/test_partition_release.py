@@ -218,10 +218,11 @@ def test_memory_does_not_grow_with_rows() -> None:
                 yield {c: rng.standard_normal(2**15) for c in plan.numeric}
 
     from noisewise.models.partition.regression_question import regression_question
+    from noisewise.privacy.options import PrivacyOptions
 
     asked = regression_question(
-        x=["a", "b"], y="y", coefficient="a", partitions=500, prior=None, fill=None, epsilon=1.0,
-        neighbours="replace-one",
+        x=["a", "b"], y="y", coefficient="a", partitions=500, prior=None, fill=None,
+        options=PrivacyOptions(epsilon=1.0),
     )  # fmt: skip
     peaks = []
     for batches in (4, 40):

@@ -1,4 +1,4 @@
-"""Exponential families: bounded statistics as they are, unbounded ones over a public interval."""
+"""What an owner publishes of an exponential family: sums over a public interval, or counts."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack, cast
 
 from noisewise.artifact import (
     ArgumentError,
     Bounds,
     Clamped,
-    Mechanism,
-    Neighbours,
     PowerSums,
-    Release,
     Statistic,
     Tables,
 )
+from noisewise.models.base import Owner, Word
+from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
-from noisewise.privacy.arguments import PrivateBounds
+from noisewise.privacy.arguments import PrivateBounds, mapping, positive, shown
 from noisewise.privacy.budget import Terms, terms
-from noisewise.privacy.plan import Progress
-from noisewise.privacy.publish import Order, publish
-from noisewise.privacy.values import mapping, positive, shown
+from noisewise.privacy.options import (
+    MomentOptions,
+    PrivacyOptions,
+    command_line_options,
+    with_options,
+)
+from noisewise.privacy.pipeline import Order, publish
 
 Outside = Literal["drop", "clamp"]
+"""What becomes of records outside the interval."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,14 @@ SHAPES = {
     "gamma": Shape(parameters=("shape",), lowest=0),
     "normal": Shape(degree=2, centred=True),
 }
+"""How every family is summed, by name; ``categorical`` is counted instead."""
+
 SYNONYMS = {"multinomial": "categorical"}
+"""Other names of families."""
 
 
 def known_families() -> tuple[str, ...]:
-    """Every family that can be released, the registered ones included."""
+    """Return the names of all families that can be released, registered ones included."""
     return (*SHAPES, "categorical")
 
 
@@ -92,36 +98,32 @@ def register_family(
     SHAPES[word] = Shape(whole, 2 if squares else 1, centred, tuple(parameters), float(lowest))
 
 
-BITS = 15
-FEWEST_STEPS = 16
+LATTICE_BITS = 15
+"""Lattice of sums of real numbers: squares are at most 2**30, as in the Gram matrix."""
+
+MIN_LATTICE_STEPS = 16
+"""Lattice steps that an interval must span at least (chosen)."""
+
 MAX_WHOLE = 2**30
 """Whole numbers below this size fit 2**32 records into 64-bit sums."""
 
 
+@with_options(MomentOptions)
 def exponential_family(
     source: Any,
     *,
     column: str,
     family: str,
-    epsilon: float,
     bounds: tuple[float, float] | Bounds | PrivateBounds | None = None,
     outside: Outside = "drop",
     levels: Iterable[Any] | None = None,
     trials: int | None = None,
     shape: float | None = None,
     known: Mapping[str, float] | None = None,
-    mechanism: Mechanism = "laplace",
-    delta: float | None = None,
-    neighbours: Neighbours = "replace-one",
-    groups: Mapping[str, Iterable[Any]] | None = None,
-    sizes: str | None = None,
     fill: Any = None,
     count_clamped: bool = False,
-    split: Mapping[str, float] | None = None,
-    ledger: str | Path | None = None,
-    dataset: str | None = None,
-    progress: Progress | None = None,
-) -> Release:
+    **privacy: Unpack[MomentOptions],
+) -> ExponentialFamilyRelease:
     """Release the noisy sufficient statistic of a one-column exponential family.
 
     Args:
@@ -130,7 +132,6 @@ def exponential_family(
         family: ``bernoulli``, ``binomial``, ``categorical``, ``poisson``, ``geometric``,
             ``exponential``, ``gamma`` or ``normal``, or one made known by ``register_family``.
             ``geometric`` counts trials up to the first success: 1, 2, 3, …
-        epsilon: the whole budget.
         bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
         outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
             as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot
@@ -141,18 +142,14 @@ def exponential_family(
         trials: trials per record of ``binomial``.
         shape: the known shape of ``gamma``.
         known: the known parameters of a registered family.
-        mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
-        delta: for Gaussian noise.
-        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret and noisy).
-        groups: ``{"region": [public list]}`` for one statistic per group.
-        sizes: ``"public"`` where group sizes are public knowledge.
         fill: public value for missing entries; required for NULLs under replace-one.
         count_clamped: also release a noisy count of records outside the interval.
-        split: relative shares of the budget: ``power-sums``, ``clamped``, ``bounds``.
-        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
-        dataset: the ledger's account, where it has several.
-        progress: called with rows done and rows in all.
+        **privacy: the privacy options, of which ``epsilon`` must be given (`PrivacyOptions`).
+
+    Returns:
+        The release, ready to be saved.
     """
+    options = PrivacyOptions.of(MomentOptions, privacy)
     name = arguments.name(column, "column")
     family = SYNONYMS.get(family, family) if isinstance(family, str) else family
     if not isinstance(family, str) or family not in known_families():
@@ -160,27 +157,18 @@ def exponential_family(
         raise ArgumentError(f"family: must be one of {listed}, not {shown(family)}")
     if not isinstance(outside, str) or outside not in ("drop", "clamp"):
         raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
-    keyed = arguments.groups(groups)
-    agreed = terms(
-        epsilon=epsilon,
-        mechanism=mechanism,
-        delta=delta,
-        neighbours=neighbours,
-        sizes=sizes,
-        group=None if keyed is None else keyed.column,
-    )
+    groups = arguments.groups(options.groups)
+    agreed = terms(options, None if groups is None else groups.column)
     shared: dict[str, Any] = {
         "family": "exponential-family",
         "terms": agreed,
-        "groups": keyed,
-        "split": split,
-        "ledger": ledger,
-        "dataset": dataset,
-        "progress": progress,
+        "options": options,
+        "groups": groups,
     }
-    model = _model(family, {"trials": trials, "shape": shape, **mapping_of(known)})
+    model = _model(family, {"trials": trials, "shape": shape, **_known(known)})
     if family == "categorical":
-        return publish(source, _categorical(name, levels, bounds, fill, model, shared))
+        order = _categorical(name, levels, bounds, fill, model, shared)
+        return cast(ExponentialFamilyRelease, publish(source, order))
     if levels is not None:
         raise ArgumentError(f"levels: go with family='categorical', not {family!r}")
     limits = _interval(name, family, bounds, model)
@@ -200,17 +188,17 @@ def exponential_family(
         fill=arguments.numeric_fill(None if fill is None else {name: fill}, {name: limits}),
         **shared,
     )
-    return publish(source, order)
+    return cast(ExponentialFamilyRelease, publish(source, order))
 
 
-def mapping_of(known: object) -> dict[str, Any]:
-    """Known parameters by name; the built-in ones have arguments of their own."""
+def _known(known: object) -> dict[str, Any]:
+    """Return known parameters by name; the built-in ones have arguments of their own."""
     given = mapping(known, "known", "{parameter: value}")
     return {arguments.name(k, "known"): v for k, v in given.items()}
 
 
 def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
-    """The distribution and its known parameters, each where it belongs."""
+    """Return the distribution and its known parameters, each where it belongs."""
     wanted = SHAPES[family].parameters if family in SHAPES else ()
     for parameter in wanted:
         if given.get(parameter) is None:
@@ -234,13 +222,13 @@ def _model(family: str, given: Mapping[str, float | None]) -> dict[str, Any]:
 def _interval(
     column: str, family: str, given: Any, model: Mapping[str, Any]
 ) -> Bounds | PrivateBounds:
-    """The public interval; bounded families bring their own."""
+    """Return the public interval; bounded families bring their own."""
     if family in ("bernoulli", "binomial"):
         if given is not None:
             raise ArgumentError(f"bounds: family={family!r} has its own; leave them out")
         return Bounds(0, model.get("trials", 1))
     limits = arguments.all_bounds((column,), None if given is None else {column: given})[column]
-    widest, lowest = arguments.widest(limits), SHAPES[family].lowest
+    widest, lowest = arguments.widest_bounds(limits), SHAPES[family].lowest
     if widest.upper <= lowest:
         raise ArgumentError(
             f"bounds: no record of family={family!r} is below {lowest:g}; the interval "
@@ -252,11 +240,11 @@ def _interval(
 
 
 def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
-    """An interval far from zero must still span lattice steps, which zero's distance widens."""
-    widest = arguments.widest(limits)
-    step = _power_of_two(max(abs(widest.lower), abs(widest.upper))) * 2.0**-BITS
+    """Return the interval; refuse one so far from zero that it spans few lattice steps."""
+    widest = arguments.widest_bounds(limits)
+    step = _power_of_two(max(abs(widest.lower), abs(widest.upper))) * 2.0**-LATTICE_BITS
     steps = (widest.upper - widest.lower) / step
-    if steps < FEWEST_STEPS:
+    if steps < MIN_LATTICE_STEPS:
         raise ArgumentError(
             f"bounds: family={family!r} is anchored at zero; so far from it, the interval "
             f"{shown((widest.lower, widest.upper))} is too narrow to be resolved"
@@ -268,8 +256,8 @@ def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | Pr
 
 
 def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | PrivateBounds:
-    """An interval that holds two whole numbers, chosen or not: else its sum would be constant."""
-    widest = arguments.widest(limits)
+    """Return the interval; refuse one without two whole numbers, whose sum would be constant."""
+    widest = arguments.widest_bounds(limits)
     steps = math.floor(widest.upper) - math.ceil(widest.lower)
     fewest = 2 if isinstance(limits, PrivateBounds) else 1
     if steps < fewest or max(-widest.lower, widest.upper) >= MAX_WHOLE:
@@ -287,7 +275,7 @@ def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | P
 def _power_sums(
     column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: Terms
 ) -> PowerSums:
-    """Origin, scale and lattice. A power-of-two scale keeps round numbers on lattice points."""
+    """Return the sums. A power-of-two scale keeps round numbers on lattice points."""
     origin = limits.centre if shape.centred else 0.0
     reach = max(abs(limits.lower - origin), abs(limits.upper - origin))
     return PowerSums(
@@ -299,12 +287,12 @@ def _power_sums(
         count=agreed.count,
         origin=origin,
         scale=1.0 if shape.whole else _power_of_two(reach),
-        bits=0 if shape.whole else BITS,
+        bits=0 if shape.whole else LATTICE_BITS,
     )
 
 
 def _power_of_two(reach: float) -> float:
-    """The least power of two that is not below ``reach``, without a rounded logarithm."""
+    """Return the least power of two that is not below ``reach``, without a rounded logarithm."""
     mantissa, exponent = math.frexp(reach)
     return math.ldexp(1.0, exponent - (mantissa == 0.5))
 
@@ -326,3 +314,50 @@ def _categorical(
         fill=arguments.level_fill(None if fill is None else {column: fill}, listed),
         **shared,
     )
+
+
+def _arguments(words: Mapping[str, object]) -> dict[str, object]:
+    """Return the function's arguments: ``--trials`` of a plan are its simulated releases."""
+    return {"trials" if name == "binomial_trials" else name: v for name, v in words.items()}
+
+
+OWNER = Owner(
+    release=exponential_family,
+    summary="Release the sufficient statistic of a one-column exponential family.",
+    words=(
+        Word(
+            "column",
+            "column",
+            "the column that follows the family",
+            required=True,
+            plan_default="value",
+        ),
+        Word(
+            "family",
+            "text",
+            "bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal",
+            required=True,
+        ),
+        Word(
+            "bounds",
+            "interval",
+            "the public interval; private:LOWER,UPPER lets part of the budget choose it within "
+            "that range",
+        ),
+        Word(
+            "outside",
+            "text",
+            "drop records outside the interval from the sum, or clamp them to its nearer end",
+            default="drop",
+        ),
+        Word("levels", "list", "public categories of categorical"),
+        Word("binomial_trials", "count", "trials per record of binomial"),
+        Word("shape", "number", "known shape of gamma"),
+        Word("known", "assignments", "known parameter of a registered family; repeat"),
+        Word("fill", "value", "public value for missing entries", planned=False),
+        Word("count_clamped", "flag", "also release how many records lie outside the interval"),
+    ),
+    privacy=command_line_options(MomentOptions),
+    prepare=_arguments,
+)
+"""The owner's part of the model, for the command line."""

@@ -3,95 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack, cast
 
 from noisewise.artifact import (
     ArgumentError,
     Level,
-    Mechanism,
-    Neighbours,
     PersonTables,
-    Release,
     ReleaseError,
     Tables,
 )
+from noisewise.models.base import Owner, Word
+from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.privacy import arguments
+from noisewise.privacy.arguments import mapping, scalar, shown
 from noisewise.privacy.budget import terms
-from noisewise.privacy.plan import Person, Progress
-from noisewise.privacy.publish import Order, publish
-from noisewise.privacy.values import mapping, scalar, shown
+from noisewise.privacy.options import (
+    PrivacyOptions,
+    TableOptions,
+    command_line_options,
+    with_options,
+)
+from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.sum_plan import Person
 
 
+@with_options(TableOptions)
 def graphical_model(
     source: Any,
     *,
     cliques: Iterable[Iterable[str]],
     levels: Mapping[str, Iterable[Any]],
-    epsilon: float,
-    mechanism: Mechanism = "laplace",
-    delta: float | None = None,
-    neighbours: Neighbours = "replace-one",
-    groups: Mapping[str, Iterable[Any]] | None = None,
-    sizes: str | None = None,
     fill: Mapping[str, Any] | None = None,
     other: Mapping[str, Any] | None = None,
-    unit: str | None = None,
-    ledger: str | Path | None = None,
-    dataset: str | None = None,
-    progress: Progress | None = None,
-) -> Release:
+    **privacy: Unpack[TableOptions],
+) -> GraphicalModelRelease:
     """Release noisy contingency tables over cliques, for a discrete graphical model.
 
     Args:
         source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
         cliques: tuples of columns, one table each.
         levels: the public list of categories of every column.
-        epsilon: the whole budget.
-        mechanism: ``"laplace"`` (pure ε), or ``"gaussian"`` with ``delta`` (zCDP).
-        delta: for Gaussian noise.
-        neighbours: ``"replace-one"`` (sensitivity 2 per table) or ``"add-remove"`` (1 per table).
-        groups: ``{"region": [public list]}`` for one set of tables per group.
-        sizes: ``"public"`` where group sizes are public knowledge.
         fill: public levels for missing categories; required under replace-one.
         other: ``{column: level}``: the level of the public list that counts what is not on it.
-        unit: the column that says whose record it is, such as ``"user"``, where people have several
-            records: each person then weighs one in every table, 1/K per record, and the guarantee
-            is for people. It holds text or whole numbers, in any source. Left out, a record is a
-            person.
-        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
-        dataset: the ledger's account, where it has several.
-        progress: called with rows done and rows in all.
+        **privacy: the privacy options, of which ``epsilon`` must be given (`PrivacyOptions`).
+
+    Returns:
+        The release, ready to be saved.
     """
+    options = PrivacyOptions.of(TableOptions, privacy)
     tables = _tables(cliques, levels)
-    keyed = arguments.groups(groups)
+    groups = arguments.groups(options.groups)
     person = None
-    if unit is not None:
-        tables = _by_person(tables, unit, keyed is not None)
+    if options.unit is not None:
+        tables = _by_person(tables, options.unit, groups is not None)
         person = Person(tables.unit, 2**tables.bits)
     order = Order(
         family="graphical-model",
         model={},
         kinds=(tables.kind,),
         specify=lambda _: (tables,),
-        terms=terms(
-            epsilon=epsilon,
-            mechanism=mechanism,
-            delta=delta,
-            neighbours=neighbours,
-            sizes=sizes,
-            group=None if keyed is None else keyed.column,
-        ),
+        terms=terms(options, None if groups is None else groups.column),
+        options=options,
         coded=tables.columns,
-        groups=keyed,
+        groups=groups,
         fill=arguments.level_fill(fill, tables.levels),
         other=_other(other, tables),
         person=person,
-        ledger=ledger,
-        dataset=dataset,
-        progress=progress,
     )
-    return publish(source, order)
+    return cast(GraphicalModelRelease, publish(source, order))
 
 
 def _tables(cliques: object, levels: object) -> Tables:
@@ -118,7 +97,7 @@ def _tables(cliques: object, levels: object) -> Tables:
 
 
 def _distinct(cliques: tuple[tuple[str, ...], ...]) -> None:
-    """A table released twice costs its share of the budget twice and says one thing."""
+    """Refuse a table twice: it would cost its share of the budget twice and say one thing."""
     seen: dict[frozenset[str], int] = {}
     for i, clique in enumerate(cliques):
         first = seen.setdefault(frozenset(clique), i)
@@ -130,7 +109,7 @@ def _distinct(cliques: tuple[tuple[str, ...], ...]) -> None:
 
 
 def _connected(cliques: tuple[tuple[str, ...], ...]) -> None:
-    """Parts that share no column are independent models."""
+    """Refuse parts that share no column: they are independent models."""
     reached, grew = set(cliques[0]), True
     while grew:
         more = {c for clique in cliques if reached & set(clique) for c in clique}
@@ -156,8 +135,8 @@ def _by_person(tables: Tables, unit: object, grouped: bool) -> PersonTables:
 
 
 def _other(given: object, tables: Tables) -> dict[str, Level]:
-    """Public levels for what is not on the list: each must itself stand there."""
-    found: dict[str, Level] = {}
+    """Return public levels for what is not on the list; each must itself stand there."""
+    levels: dict[str, Level] = {}
     for column, value in mapping(given, "other", "{column: public level}").items():
         if column not in tables.levels:
             listed = ", ".join(tables.columns)
@@ -168,5 +147,31 @@ def _other(given: object, tables: Tables) -> dict[str, Level]:
                 f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
                 "that counts the others must be public like the rest"
             )
-        found[column] = plain
-    return found
+        levels[column] = plain
+    return levels
+
+
+def _arguments(words: Mapping[str, object]) -> dict[str, object]:
+    """Return the function's arguments: one ``--clique`` after the other."""
+    return {"cliques" if name == "clique" else name: v for name, v in words.items()}
+
+
+OWNER = Owner(
+    release=graphical_model,
+    summary="Release noisy contingency tables over cliques of categorical columns.",
+    words=(
+        Word("clique", "cliques", "the columns of one table; repeat", required=True),
+        Word("levels", "levels", "public categories, for every column; repeat", required=True),
+        Word("fill", "fill", "public level for missing entries; repeat", planned=False),
+        Word(
+            "other",
+            "fill",
+            "the level of the public list that counts what is not on it; repeat",
+            planned=False,
+        ),
+    ),
+    privacy=command_line_options(TableOptions),
+    prepare=_arguments,
+    plan_trials=20,
+)
+"""The owner's part of the model, for the command line; every trial of a plan takes seconds."""

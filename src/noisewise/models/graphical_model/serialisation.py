@@ -10,7 +10,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.artifact.whole import whole
+from noisewise.artifact.atomic_file import atomic_write
 
 MAX_JSON_BYTES = 2**30
 """Of a JSON file or text (chosen): forty million potentials with all their digits."""
@@ -34,10 +34,17 @@ UNREADABLE = (
 """What zipfile and NumPy raise over a file that is damaged or something else."""
 
 
+def _refusal(path: Path) -> Callable[[str], ArgumentError]:
+    """Return what makes the error for a file that cannot be written."""
+    return lambda why: ArgumentError(f"{path}: cannot be written ({why})")
+
+
 def write_json(content: Mapping[str, Any], path: Path) -> Path:
     """Write a JSON file, whole or not at all; return its path."""
     text = json.dumps(content, allow_nan=False)
-    with whole(path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")) as temporary:
+    with atomic_write(
+        path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")
+    ) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
 
@@ -79,7 +86,9 @@ def _finite(text: str) -> float:
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Path:
     """Write a compressed npz archive, whole or not at all; return its path."""
     with (
-        whole(path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")) as temporary,
+        atomic_write(
+            path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")
+        ) as temporary,
         temporary.open("wb") as out,
     ):
         # NumPy's stubs take the names for its own options.

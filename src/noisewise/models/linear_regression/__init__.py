@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from noisewise.artifact import Release, ReleaseError
-from noisewise.artifact.check import shown, text
+from noisewise.artifact.validation import shown, text
 from noisewise.models.base import Analyst, Model, Owner, Simulator, register
 
 if TYPE_CHECKING:

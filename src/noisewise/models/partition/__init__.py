@@ -1,10 +1,10 @@
 """Posterior probabilities and quantiles by random partitions (sample and aggregate).
 
 G. Amitai, "Bayesian inference via partitioning under differential privacy" (Duke, 2018), with
-errata E4, E5 and E16. Records are assigned to partitions at random, one pass gathers the moments of
-every partition, all partitions are fitted at once, each answer is put on a lattice of whole
-numbers, and the sum of the whole numbers gets noise; for quantiles a private search for the
-interval comes before the lattice. Proofs: ``docs/proofs/partition.md``.
+errata E4, E5 and E16. A table passes ``partition_moments`` (who goes where, and one pass),
+``conjugate_regression`` (all partitions at once) and ``sample_and_aggregate`` (whole numbers, then
+noise); for quantiles a ``private_interval_search`` comes before the whole numbers.
+``probability`` and ``quantile`` are what an owner calls. Proofs: ``docs/proofs/partition.md``.
 
 The release is the answer: nothing is left to infer.
 """
@@ -15,7 +15,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NoReturn
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release, ReleaseError
-from noisewise.artifact.check import one_of
+from noisewise.artifact.validation import one_of
 from noisewise.models.base import Model, Owner, register
 
 if TYPE_CHECKING:

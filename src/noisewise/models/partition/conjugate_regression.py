@@ -35,7 +35,7 @@ from scipy import special
 
 from noisewise.artifact import ArgumentError
 from noisewise.models.partition.partition_moments import PartitionMoments
-from noisewise.privacy.values import positive, shown
+from noisewise.privacy.arguments import positive, shown
 
 ACCEPTED_PRIORS = (
     "prior: must be nw.priors.NormalInverseGamma(mean, precision, shape, rate) or "

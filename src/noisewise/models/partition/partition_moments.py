@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.privacy.plan import Progress, Source, SumPlan
+from noisewise.privacy.sum_plan import Progress, Source, SumPlan
 
 MAX_PARTITIONS_SHORT = 2**12
 """Up to here two random bytes per record suffice: at most a sixteenth of the draws is rejected."""

@@ -6,24 +6,34 @@ Thesis chapter 3, with errata E4 and E16.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Block, Neighbours, ProbabilitySums, Release
-from noisewise.artifact.partition import MAX_CUTOFFS, METHODS
+from noisewise.artifact import ArgumentError, Block, PartitionRelease, ProbabilitySums
+from noisewise.artifact.statistics.partition_sums import MAX_CUTOFFS, METHODS
+from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.regression_question import RegressionQuestion, regression_question
+from noisewise.models.partition.regression_question import (
+    QUESTION_WORDS,
+    RegressionQuestion,
+    question_arguments,
+    regression_question,
+)
 from noisewise.models.partition.sample_and_aggregate import (
     PartitionQuery,
     lattice_codes,
     publish_query,
 )
+from noisewise.privacy.arguments import number, shown
 from noisewise.privacy.mechanisms import Calibrated, calibrate
-from noisewise.privacy.plan import Progress
+from noisewise.privacy.options import (
+    PrivacyOptions,
+    ProbabilityOptions,
+    command_line_options,
+    with_options,
+)
 from noisewise.privacy.sensitivity import sensitivity
-from noisewise.privacy.values import number, shown
 
 UNFITTED_PROBABILITY = 0.5
 """The answer of a partition that could not be fitted: it says nothing either way."""
@@ -33,6 +43,7 @@ MAX_POWER = 64
 """Greatest power of a likelihood, and the reciprocal of the least (chosen)."""
 
 
+@with_options(ProbabilityOptions)
 def posterior_probability(
     source: Any,
     *,
@@ -40,7 +51,6 @@ def posterior_probability(
     y: str,
     coefficient: str,
     at: float | Iterable[float],
-    epsilon: float,
     partitions: int,
     method: Literal["normality", "fisher"] = "normality",
     corrected: bool = True,
@@ -48,12 +58,9 @@ def posterior_probability(
     tempered: bool = True,
     power: float | None = None,
     floor: float = 0.001,
-    neighbours: Neighbours = "replace-one",
     fill: Mapping[str, float] | None = None,
-    ledger: str | Path | None = None,
-    dataset: str | None = None,
-    progress: Progress | None = None,
-) -> Release:
+    **privacy: Unpack[ProbabilityOptions],
+) -> PartitionRelease:
     """Release the posterior probability that a regression coefficient is at most ``at``.
 
     The table is split at random into partitions; each is fitted on its own, and only the sum of
@@ -67,7 +74,6 @@ def posterior_probability(
         y: response column.
         coefficient: one of ``x``, or ``"intercept"``.
         at: the cutoff, or several. Several share the budget: K of them have K times the noise.
-        epsilon: the whole budget.
         partitions: their number M. More means less noise and rougher partitions; a partition needs
             five records per coefficient on average, and around a hundred is a good size: start from
             n/100, and take more only if M ε² is below about 60, where noise rules.
@@ -79,15 +85,13 @@ def posterior_probability(
             the cutoff: more signal against the same noise, more scatter between partitions. Default
             2, near the best at M ε² ≈ 60; 1 with ``corrected=False`` and with Fisher's method.
         floor: Fisher's method counts smaller probabilities as this one.
-        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret).
         fill: public values for missing numbers; required for columns with NULLs under replace-one.
-        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
-        dataset: the ledger's account, where it has several.
-        progress: called with rows done and rows in all.
+        **privacy: the privacy options, of which ``epsilon`` must be given (`PrivacyOptions`).
 
     Returns:
         The release, which is its own answer.
     """
+    options = PrivacyOptions.of(ProbabilityOptions, privacy)
     if method not in METHODS:
         raise ArgumentError(f"method: must be one of {', '.join(METHODS)}, not {shown(method)}")
     for name, flag in (("corrected", corrected), ("tempered", tempered)):
@@ -98,14 +102,14 @@ def posterior_probability(
         raise ArgumentError(f"floor: must be between 0 and 1, not {shown(floor)}")
     asked = regression_question(
         x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
-        epsilon=epsilon, neighbours=neighbours,
+        options=options,
     )  # fmt: skip
     statistic = ProbabilitySums(
         asked.columns, asked.coefficient, _cutoffs(at), asked.partitions, method,
         least if method == "fisher" else None, _power(power, method, corrected),
     )  # fmt: skip
     query = _query(asked, statistic, corrected, tempered)
-    return publish_query(source, query, ledger, dataset, progress)
+    return publish_query(source, query)
 
 
 def _cutoffs(at: object) -> tuple[float, ...]:
@@ -166,3 +170,22 @@ def draw_probabilities(
     """Add up whole numbers from every partition and draw noise; return the block to release."""
     codes = probability_codes(statistic, posteriors.probabilities(statistic.at))
     return Block(statistic, noise.noise, noise.draw(codes.sum(axis=0)[:, None]))
+
+
+OWNER = Owner(
+    release=posterior_probability,
+    summary="Release Pr(coefficient <= cutoff) of a Bayesian linear regression.",
+    words=(
+        *QUESTION_WORDS,
+        Word("at", "numbers", "cutoff; repeat, and several share the budget", required=True),
+        Word("method", "text", "normality or fisher", default="normality"),
+        Word("corrected", "flag", "rescale by the true spread, not the thesis' way", default=True),
+        Word("tempered", "flag", "all partitions together carry the prior once", default=True),
+        Word("power", "number", "power of the partitions' likelihoods; 2 for normality, else 1"),
+        Word("floor", "number", "fisher: smaller probabilities count as this", default=0.001),
+    ),
+    privacy=command_line_options(ProbabilityOptions),
+    prepare=question_arguments,
+    plan_trials=None,
+)
+"""The owner's part of the model, for the command line."""

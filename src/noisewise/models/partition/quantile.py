@@ -6,34 +6,46 @@ import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Block, Neighbours, QuantileSum, Release, cautions
+from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum
+from noisewise.artifact.partition_answer import weak_search
+from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
 from noisewise.models.partition.private_interval_search import (
     centred_interval,
     symmetric_radius,
     threshold_noise,
 )
-from noisewise.models.partition.regression_question import RegressionQuestion, regression_question
+from noisewise.models.partition.regression_question import (
+    QUESTION_WORDS,
+    RegressionQuestion,
+    question_arguments,
+    regression_question,
+)
 from noisewise.models.partition.sample_and_aggregate import (
     PartitionQuery,
     lattice_codes,
     publish_query,
 )
+from noisewise.privacy.arguments import number, positive, shown
 from noisewise.privacy.budget import round_down
 from noisewise.privacy.mechanisms import Calibrated, calibrate
-from noisewise.privacy.plan import Progress
+from noisewise.privacy.options import (
+    PrivacyOptions,
+    QuantileOptions,
+    command_line_options,
+    with_options,
+)
 from noisewise.privacy.sensitivity import sensitivity
-from noisewise.privacy.values import number, positive, shown
 
 MAX_DOUBLINGS = 200
 """Doublings of a radius, at most (chosen): float64 holds the largest of them for any scale."""
 
 
+@with_options(QuantileOptions)
 def posterior_quantile(
     source: Any,
     *,
@@ -49,12 +61,9 @@ def posterior_quantile(
     coverage: float = 0.5,
     doublings: int = 40,
     prior: object = None,
-    neighbours: Neighbours = "replace-one",
     fill: Mapping[str, float] | None = None,
-    ledger: str | Path | None = None,
-    dataset: str | None = None,
-    progress: Progress | None = None,
-) -> Release:
+    **privacy: Unpack[QuantileOptions],
+) -> PartitionRelease:
     """Release the p-quantile of a regression coefficient's posterior.
 
     Each partition's likelihood is raised to the power M, so that its posterior is as narrow as the
@@ -81,11 +90,8 @@ def posterior_quantile(
         coverage: symmetric only: the share of the partitions the interval should hold.
         doublings: symmetric only: how often the radius may double before the search gives up.
         prior: ``nw.priors.NormalInverseGamma`` or ``nw.release.Zellner``; default ``Zellner()``.
-        neighbours: ``"replace-one"`` (n is public) or ``"add-remove"`` (n is secret).
         fill: public values for missing numbers; required for columns with NULLs under replace-one.
-        ledger: path or URL of a budget ledger; the spend is durable before noise is drawn.
-        dataset: the ledger's account, where it has several.
-        progress: called with rows done and rows in all.
+        **privacy: the privacy options (`PrivacyOptions`).
 
     Returns:
         The release, which is its own answer.
@@ -99,19 +105,19 @@ def posterior_quantile(
     total, bounds_cost, value_cost = _costs(epsilon_bounds, epsilon_value)
     asked = regression_question(
         x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
-        epsilon=total, neighbours=neighbours,
+        options=PrivacyOptions.of(QuantileOptions, privacy, epsilon=total),
     )  # fmt: skip
     search = _interval_search(centred, _scale(scale), coverage, doublings, bounds_cost)
     blank = QuantileSum(
         asked.columns, asked.coefficient, q, asked.partitions, 0.0, 1.0,
         "centred" if centred else "symmetric", bounds_cost,
     )  # fmt: skip
-    weak = cautions.weak_search(blank, search.coverage)
+    weak = weak_search(blank, search.coverage)
     if weak is not None:
         advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
         warnings.warn(f"{weak}; {advice}", UserWarning, stacklevel=2)
     query = _query(asked, blank, search, value_cost)
-    return publish_query(source, query, ledger, dataset, progress)
+    return publish_query(source, query)
 
 
 def _costs(bounds: object, value: object) -> tuple[float, float, float]:
@@ -203,3 +209,23 @@ def draw_quantile(
     statistic = dataclasses.replace(blank, centre=centre, radius=radius)
     codes = quantile_codes(statistic, quantiles)
     return Block(statistic, noise.noise, noise.draw(codes.sum(axis=0)[:, None]))
+
+
+OWNER = Owner(
+    release=posterior_quantile,
+    summary="Release a posterior quantile of a coefficient of a Bayesian linear regression.",
+    words=(
+        *QUESTION_WORDS,
+        Word("p", "number", "which quantile, between 0 and 1", required=True),
+        Word("epsilon_bounds", "number", "budget for finding an interval", required=True),
+        Word("epsilon_value", "number", "budget for the value itself", required=True),
+        Word("centred", "flag", "choose the interval's centre too; else around 0", default=True),
+        Word("scale", "number", "public order of magnitude of the spread", default=1.0),
+        Word("coverage", "number", "share to be held; --no-centred only", default=0.5),
+        Word("doublings", "count", "cap of the search; --no-centred only", default=40),
+    ),
+    privacy=command_line_options(QuantileOptions),
+    prepare=question_arguments,
+    plan_trials=None,
+)
+"""The owner's part of the model, for the command line."""

@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisewise.artifact import ArgumentError, Neighbours
-from noisewise.artifact.partition import INTERCEPT, MAX_PARTITIONS
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+from noisewise.artifact.statistics.partition_sums import INTERCEPT, MAX_PARTITIONS
+from noisewise.models.base import Word
 from noisewise.models.partition.conjugate_regression import RegressionPrior, Zellner, prior_of
 from noisewise.privacy import arguments
+from noisewise.privacy.arguments import mapping, number, shown
 from noisewise.privacy.budget import Terms, terms
 from noisewise.privacy.lattice import Outside
-from noisewise.privacy.plan import ProductSums, SumPlan
-from noisewise.privacy.values import mapping, number, shown
+from noisewise.privacy.options import PrivacyOptions
+from noisewise.privacy.sum_plan import ProductSums, SumPlan
 
 MIN_ROWS_PER_COEFFICIENT = 5
 """On average and per partition (chosen): with fewer, partitions of random size are often
@@ -31,6 +35,7 @@ class RegressionQuestion:
     prior: RegressionPrior
     fill: Mapping[str, float]
     terms: Terms
+    options: PrivacyOptions
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,8 +71,7 @@ def regression_question(
     partitions: object,
     prior: object,
     fill: object,
-    epsilon: float,
-    neighbours: Neighbours,
+    options: PrivacyOptions,
 ) -> RegressionQuestion:
     """Check what the owner wrote; return the question."""
     covariates = arguments.names(x, "x")
@@ -79,20 +83,65 @@ def regression_question(
     if not 1 <= partitions <= MAX_PARTITIONS:
         raise ArgumentError(f"partitions: must be in [1, {MAX_PARTITIONS}], not {partitions}")
     chosen = prior_of(prior, len(covariates) + 1)
-    if neighbours == "add-remove" and chosen == Zellner():
+    if options.neighbours == "add-remove" and chosen == Zellner():
         raise ArgumentError(
             "prior: under add-remove neighbours n is secret, so Zellner's g must be given: "
             "prior=nw.release.Zellner(g=...)"
         )
-    agreed = terms(
-        epsilon=epsilon, mechanism="laplace", delta=None, neighbours=neighbours, sizes=None,
-        group=None,
-    )  # fmt: skip
+    agreed = terms(options)
     columns = (*covariates, response)
     return RegressionQuestion(
         covariates, response, _coefficient(coefficient, covariates), partitions, chosen,
-        _fill(fill, columns), agreed,
+        _fill(fill, columns), agreed, options,
     )  # fmt: skip
+
+
+QUESTION_WORDS = (
+    Word("x", "columns", "covariate; repeat for several", required=True),
+    Word("y", "column", "response", required=True),
+    Word("coefficient", "text", "a covariate, or intercept", required=True),
+    Word(
+        "partitions",
+        "count",
+        "number of random partitions; around 100 records each is a good size",
+        required=True,
+    ),
+    Word("g", "number", "Zellner's g; by default the public n"),
+    Word(
+        "normal",
+        "text",
+        "PRECISION,SHAPE,RATE: a normal-inverse-gamma prior with mean 0 and that precision for "
+        "every coefficient, instead of Zellner's",
+    ),
+    Word("fill", "fill", "public value for missing entries; repeat", planned=False),
+)
+"""What the command line asks for both kinds of question."""
+
+
+def question_arguments(words: Mapping[str, object]) -> dict[str, object]:
+    """Return a release function's arguments from the command line's words: they name the prior."""
+    g, normal, x = words.get("g"), words.get("normal"), words.get("x")
+    prior = _named_prior(g, normal, len(x) if isinstance(x, list | tuple) else 1)
+    rest = {name: value for name, value in words.items() if name not in ("g", "normal")}
+    return {**rest, "prior": prior}
+
+
+def _named_prior(g: object, normal: object, covariates: int) -> object:
+    """Return Zellner's prior, or a spherical normal-inverse-gamma."""
+    if normal is None:
+        return Zellner(None if g is None else number(g, "g"))
+    if g is not None:
+        raise ArgumentError("--normal: another prior than --g; give one of them")
+    try:
+        precision, shape, rate = (float(part) for part in str(normal).split(","))
+    except ValueError:
+        raise ArgumentError(f"--normal: must be PRECISION,SHAPE,RATE, not {normal!r}") from None
+    if not min(precision, shape, rate) > 0:
+        raise ArgumentError(f"--normal: all three must be above zero, not {normal!r}")
+    from noisewise.priors import NormalInverseGamma
+
+    size = covariates + 1
+    return NormalInverseGamma(np.zeros(size), precision * np.eye(size), shape, rate)
 
 
 def _coefficient(value: object, covariates: tuple[str, ...]) -> str:

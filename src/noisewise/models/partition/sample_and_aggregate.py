@@ -14,18 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Block, DataError, Release, ReleaseError
+from noisewise.artifact import ArgumentError, Block, DataError, PartitionRelease, ReleaseError
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, fit
 from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
 from noisewise.models.partition.regression_question import RegressionQuestion
-from noisewise.privacy.plan import Progress, Sums
-from noisewise.privacy.publish import Order, Till, assemble, refuse
+from noisewise.privacy.pipeline import Order, Payment, assemble, refuse_unfit
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.sum_plan import Sums
 
 UNFITTED_ONE_IN = 20
 """At most one partition in so many may be without a posterior (chosen)."""
@@ -48,32 +47,27 @@ class PartitionQuery:
     draw: Callable[[CoefficientPosteriors], Block]
 
 
-def publish_query(
-    source: Any,
-    query: PartitionQuery,
-    ledger: str | Path | None,
-    dataset: str | None,
-    progress: Progress | None,
-) -> Release:
+def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     """Read the table, fit its partitions, pay, and return the noisy answer as a Release."""
     _rehearse(query)
-    order = _order(query, {}, ledger, dataset)
-    till = Till(order)
+    order = _order(query, {})
+    payment = Payment(order)
     reader = open_source(source)
     reader.check(query.question.columns, ())
+    progress = order.options.progress
     table = read_partitions(reader, query.question.plan, query.question.partitions, progress)
     _refuse_table(table, order, query.question)
     prior = query.question.prior.settled(table.rows)
     posteriors = fit(table.moments, query.question.index, prior, query.power, query.share)
     _refuse_fit(posteriors)
-    receipt = till.pay()
-    order = _order(query, prior.words(), ledger, dataset)
-    return assemble(order, {}, (), (query.draw(posteriors),), np.array([table.rows]), receipt)
+    receipt = payment.pay()
+    order = _order(query, prior.words())
+    blocks = (query.draw(posteriors),)
+    release = assemble(order, {}, (), blocks, np.array([table.rows]), receipt)
+    return cast(PartitionRelease, release)
 
 
-def _order(
-    query: PartitionQuery, prior: Mapping[str, Any], ledger: str | Path | None, dataset: str | None
-) -> Order:
+def _order(query: PartitionQuery, prior: Mapping[str, Any]) -> Order:
     """Return the privacy core's order, with the prior's words in its model."""
     return Order(
         family=query.family,
@@ -81,23 +75,22 @@ def _order(
         kinds=(),
         specify=lambda bounds: (),
         terms=query.question.terms,
+        options=query.question.options,
         fill=query.question.fill,
-        ledger=ledger,
-        dataset=dataset,
     )
 
 
 def _rehearse(query: PartitionQuery) -> None:
     """Assemble the release with zeros: what the wire refuses costs nothing here."""
     try:
-        order = _order(query, query.question.prior.words(), None, None)
+        order = _order(query, query.question.prior.words())
         assemble(order, {}, (), (query.rehearsal,), np.zeros(1, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
 
 
 def _refuse_table(table: PartitionedTable, order: Order, question: RegressionQuestion) -> None:
-    refuse(Sums((), np.array([table.rows]), table.missing, ()), order)
+    refuse_unfit(Sums((), np.array([table.rows]), table.missing, ()), order)
     if table.rows < question.least_rows:
         most = table.rows * question.partitions // question.least_rows
         remedy = f"use partitions={most} or fewer" if most else "there are too few records"

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError
-from noisewise.privacy.plan import Source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sources.files import open_files
 from noisewise.privacy.sources.frames import DatasetBatches, PandasBatches, PolarsBatches
+from noisewise.privacy.sum_plan import Source
 
 ACCEPTED = (
     "a path or glob of CSV, Parquet or Arrow files, a database URL such as "

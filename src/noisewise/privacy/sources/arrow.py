@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import Progress, SumPlan, Sums
 from noisewise.privacy.sources.people import sum_people
+from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
 from noisewise.privacy.sums import Accumulator, Columns
 
 BATCH_ROWS = 2**17

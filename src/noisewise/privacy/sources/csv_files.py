@@ -11,9 +11,9 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import NoisewiseError, SourceError
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import SumPlan
 from noisewise.privacy.sources.arrow import Types, misfit, unfit
 from noisewise.privacy.sources.scan import scan
+from noisewise.privacy.sum_plan import SumPlan
 
 NULLS = tuple(pyarrow.csv.ConvertOptions().null_values)
 

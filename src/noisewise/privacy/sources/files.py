@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError, NoisewiseError, SourceError
-from noisewise.privacy.plan import SumPlan
 from noisewise.privacy.sources.arrow import Batches, Types
 from noisewise.privacy.sources.csv_files import CsvFile
 from noisewise.privacy.sources.scan import scan
+from noisewise.privacy.sum_plan import SumPlan
 
 FORMATS = {
     ".parquet": "parquet",

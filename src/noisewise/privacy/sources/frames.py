@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from noisewise.artifact import DataError, NoisewiseError, SourceError
-from noisewise.privacy.plan import SumPlan
 from noisewise.privacy.sources.arrow import BATCH_ROWS, Types, guarded
 from noisewise.privacy.sources.scan import scan
+from noisewise.privacy.sum_plan import SumPlan
 
 if TYPE_CHECKING:
     import pandas as pd

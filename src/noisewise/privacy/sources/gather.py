@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
 from noisewise.privacy.sources.snapshot import changed
+from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
 
 
 def sum_name(part: int, component: int) -> str:

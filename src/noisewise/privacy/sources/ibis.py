@@ -18,10 +18,10 @@ import pyarrow as pa
 from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.plan import CellCounts, Histogram, Progress, SumPlan, Sums
 from noisewise.privacy.sources.arrow import BATCH_ROWS, MOST_NAMES, guarded
 from noisewise.privacy.sources.gather import Gathered
 from noisewise.privacy.sources.snapshot import snapshot
+from noisewise.privacy.sum_plan import CellCounts, Histogram, Progress, SumPlan, Sums
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,8 +13,8 @@ import numpy as np
 
 from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS
-from noisewise.privacy.plan import CellCounts, Person, Progress, SumPlan, Sums
 from noisewise.privacy.sources.snapshot import changed
+from noisewise.privacy.sum_plan import CellCounts, Person, Progress, SumPlan, Sums
 from noisewise.privacy.sums import Columns
 
 Reading = Callable[[Any, SumPlan], Iterator[tuple[Columns, Any, int]]]

@@ -12,7 +12,6 @@ import ibis
 import ibis.expr.operations as ops
 
 from noisewise.privacy.lattice import Coded, Feature
-from noisewise.privacy.plan import CellCounts, Histogram, ProductSums, SumPlan
 from noisewise.privacy.sources.expressions import (
     bit,
     is_listed,
@@ -24,6 +23,7 @@ from noisewise.privacy.sources.expressions import (
     value,
 )
 from noisewise.privacy.sources.gather import sum_name
+from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan
 
 MOST_SUMS = 1000
 """Sums per query: PostgreSQL has room for 1664 columns in an answer."""

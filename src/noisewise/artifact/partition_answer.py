@@ -17,7 +17,20 @@ Fisher (thesis 3.16): the upper tail of χ² with 2M degrees of freedom at Σ -2
 
 The interval inverts the noise: η is discrete Laplace of known scale, so the exact sum lies within q
 of the noisy one with the stated probability, and the maps above are monotone. Of a quantile that is
-given the interval the search found: a search that missed is not covered (``cautions.py``).
+given the interval the search found: a search that missed is not covered (see below).
+
+`Answer.cautions` say, from public numbers only, when that interval may be the wrong one. The
+noise on a sum says nothing about a search that landed elsewhere: every quantile is then clipped
+to one end of a wrong interval, and the answer sits there with little noise.
+
+``centred``: one noisy maximum over 33 widths of 65 centres. In nats of its noise, an interval of
+the public scale that holds all M quantiles leads an empty one by ¾ · M ε/2; the empty ones together
+weigh 65 (1 + 1/(e² - 1) + 1/(e^2.5 - 1)) = 81 (penalties of 2 and 2.5 nats per level). They win
+with odds 81 exp(-⅜ M ε): 1 to 22 at M ε = 20, 2 to 1 at 10. Every level by which the scale is off
+costs 2 or 2.5 nats, as much as 6 of M ε: the limit is for a good scale, which nobody can check.
+
+``symmetric``: an empty radius is taken with probability near ½ exp(-c M ε/4), c the coverage. Of
+ten radii that are too small, one is taken with probability 3 % at c M ε = 20.
 """
 
 from __future__ import annotations
@@ -31,15 +44,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import cautions, check
+from noisewise.artifact import validation
 from noisewise.artifact.errors import AbsentError, ArgumentError
-from noisewise.artifact.partition import PartitionStatistic, ProbabilitySums, QuantileSum
 from noisewise.artifact.release import Release
+from noisewise.artifact.statistics import PartitionStatistic, ProbabilitySums, QuantileSum
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from noisewise.artifact.guarantee import Noise
+
+
+STRENGTH_NEEDED = 20.0
+"""M ε, or c M ε where the search is symmetric; the odds are above."""
+
+EDGE_SHARE = 0.9
+"""A mean this far out means that most quantiles were clipped, or nearly so (chosen)."""
+
+USUAL_COVERAGE = 0.5
+"""The default of ``posterior_quantile``; the file does not say what was used."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +83,7 @@ class Answer:
 
     @property
     def _stretch(self) -> float:
-        """c, from the noise's variance in units of the answer's z where p̄ is near one half."""
+        """Return c, from the noise's variance in units of the answer's z for p̄ near one half."""
         if not self.corrected:
             return 1.0
         z = self.noise.scale * self.statistic.units[0] * math.sqrt(2 * math.pi) * self._factor
@@ -68,7 +91,7 @@ class Answer:
 
     @property
     def _factor(self) -> float:
-        """√κ."""
+        """Return √κ."""
         power = self.statistic.power if isinstance(self.statistic, ProbabilitySums) else 1.0
         count = self.statistic.partitions
         return math.sqrt(count * (1 + 1 / power) - 1 if self.corrected else count / power)
@@ -81,9 +104,10 @@ class Answer:
         return float(self._read(self.sums)[0])
 
     def interval(self, level: float = 0.9) -> tuple[float, float] | np.ndarray:
-        """Where the answer would be without the noise on it, with this probability for each cutoff.
+        """Return where the answer would be without the noise on it.
 
-        It is not a credible interval of the coefficient: what it covers is the noise in the value.
+        It is there with the stated probability, for each cutoff. This is not a credible interval
+        of the coefficient: what it covers is the noise in the value.
         Of a quantile, it takes for given the interval that the private search found, to which all
         partitions were clipped; a search that missed is not covered. Where that may be, a
         UserWarning says so (see ``cautions``).
@@ -99,14 +123,14 @@ class Answer:
         if not isinstance(self.statistic, QuantileSum):
             return ()
         reach = noise_quantile(self.noise, 0.9)
-        found = (
-            cautions.weak_search(self.statistic),
-            cautions.at_the_edge(self.statistic, float(self.sums[0]), reach),
+        possible = (
+            weak_search(self.statistic),
+            at_the_edge(self.statistic, float(self.sums[0]), reach),
         )
-        return tuple(text for text in found if text is not None)
+        return tuple(text for text in possible if text is not None)
 
     def curve(self, level: float = 0.9) -> pd.DataFrame:
-        """All cutoffs of the release as one distribution function, in increasing order.
+        """Return all cutoffs of the release as one distribution function, in increasing order.
 
         The exact sums are monotone in the cutoff, the noisy ones need not be. ``probability``: the
         nearest monotone sums (least squares; the noise is alike everywhere), then rescaled.
@@ -134,7 +158,7 @@ class Answer:
         )
 
     def band(self, level: float = 0.9) -> np.ndarray:
-        """As ``interval``, a row for each cutoff, without its warnings."""
+        """Return ``interval`` with a row for each cutoff, and without its warnings."""
         reach = noise_quantile(self.noise, _level(level))
         # From the nearest sum that data can have: never empty, and never narrower for it.
         middle = self._possible(self.sums)
@@ -142,13 +166,13 @@ class Answer:
         return np.sort(np.stack(ends, axis=1), axis=1)
 
     def _possible(self, sums: np.ndarray) -> np.ndarray:
-        """Clamped to what M partitions can add up to."""
+        """Return sums clamped to what M partitions can add up to."""
         most = self.statistic.partitions * 2.0**self.statistic.bits
         least = -most if isinstance(self.statistic, QuantileSum) else 0.0
         return np.asarray(np.clip(sums.astype(float), least, most))
 
     def _read(self, sums: np.ndarray, stretch: float = 1.0) -> np.ndarray:
-        """From sums in whole steps to the answer. Sums that no data can have are clamped first."""
+        """Return the answer that sums give; sums that no data can have are clamped first."""
         statistic, count = self.statistic, self.statistic.partitions
         if isinstance(statistic, QuantileSum):
             mean = self._possible(sums) * statistic.units[0]
@@ -201,13 +225,16 @@ class PartitionRelease(Release):
 
 
 def noise_quantile(noise: Noise, level: float) -> int:
-    """The least q with P(|η| ≤ q) ≥ level: P(|η| > q) = 2 a^(q+1)/(1 + a), a = exp(-1/scale)."""
+    """Return the least q with P(|η| ≤ q) ≥ level.
+
+    P(|η| > q) = 2 a^(q+1)/(1 + a), a = exp(-1/scale).
+    """
     a = math.exp(-1 / noise.scale)
     return max(0, math.ceil(noise.scale * math.log(2 / ((1 + a) * (1 - level)))) - 1)
 
 
 def nearest_monotone(values: np.ndarray) -> np.ndarray:
-    """Pool adjacent violators: the non-decreasing vector nearest in least squares."""
+    """Return, by pooling adjacent violators, the non-decreasing vector nearest in least squares."""
     pools: list[tuple[float, int]] = []
     for value in values:
         total, size = float(value), 1
@@ -219,7 +246,7 @@ def nearest_monotone(values: np.ndarray) -> np.ndarray:
 
 
 def chi_square_survival(x: float, half: int) -> float:
-    """P(χ² > x) with 2·half degrees of freedom: a Poisson(x/2) is below ``half``."""
+    """Return P(χ² > x) with 2·half degrees of freedom: a Poisson(x/2) is below ``half``."""
     mean = x / 2
     if mean <= 0:
         return 1.0
@@ -239,9 +266,47 @@ def _normal_cdf(z: float) -> float:
 
 def _level(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise ArgumentError(f"level: must be a number between 0 and 1, not {check.shown(value)}")
+        raise ArgumentError(
+            f"level: must be a number between 0 and 1, not {validation.shown(value)}"
+        )
     return float(value)
 
 
 def _plain(values: np.ndarray) -> float | np.ndarray:
     return float(values[0]) if len(values) == 1 else values
+
+
+# -- when the private interval may be the wrong one ------------------------------------------------
+
+
+def needed_strength(search: str, coverage: float = USUAL_COVERAGE) -> float:
+    """Return the least M ε at which the search misses in no more than about one case in twenty."""
+    return STRENGTH_NEEDED if search == "centred" else STRENGTH_NEEDED / coverage
+
+
+def weak_search(statistic: QuantileSum, coverage: float = USUAL_COVERAGE) -> str | None:
+    """Return a caution where the search had too little budget for its number of partitions."""
+    strength, least = (
+        statistic.partitions * statistic.search_cost,
+        needed_strength(statistic.search, coverage),
+    )
+    if strength >= least:
+        return None
+    return (
+        f"the private search for the interval had partitions x epsilon_bounds = {strength:.3g}, "
+        f"and needs about {least:.3g}: it may have missed, and then the answer and its interval "
+        "are wrong by far more than they show"
+    )
+
+
+def at_the_edge(statistic: QuantileSum, noisy: float, reach: float) -> str | None:
+    """Return a caution where the answer, or what its noise allows, is at an end of the interval."""
+    most = statistic.partitions * math.ldexp(1, statistic.bits)
+    if abs(noisy) < EDGE_SHARE * most and abs(noisy) + reach < most:
+        return None
+    low, high = statistic.centre - statistic.radius, statistic.centre + statistic.radius
+    return (
+        f"the answer, or its interval, lies at the edge of the interval that the search found "
+        f"({low:.4g} to {high:.4g}); what lies beyond was clipped to it, so the quantile may be "
+        "further out"
+    )

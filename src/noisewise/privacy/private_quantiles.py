@@ -8,6 +8,7 @@ candidates. Counting on a lattice of candidates needs one pass and no sorted cop
 
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -19,20 +20,18 @@ from noisewise.privacy.lattice import Scaled, scaled
 from noisewise.privacy.mechanisms import select_least
 
 
-def candidate_lattice(column: str, wish: PrivateBounds, fill: float | None) -> Scaled:
-    """The candidates as lattice points -half … half of the public search interval."""
-    within = Bounds(*wish.within)
-    half = wish.half_candidates
-    made = scaled(
+def candidate_lattice(column: str, request: PrivateBounds, fill: float | None) -> Scaled:
+    """Return the candidates as lattice points -half … half of the public search interval."""
+    within = Bounds(*request.within)
+    half = request.half_candidates
+    lattice = scaled(
         column, within, bits=0, origin=within.centre, scale=within.half_width / half, fill=fill
     )
-    return Scaled(
-        made.column, made.lower, made.upper, made.base, made.factor, -half, half, fill=fill
-    )
+    return dataclasses.replace(lattice, low=-half, high=half)
 
 
 def penalties(histogram: np.ndarray, quantile: float) -> tuple[np.ndarray, Fraction]:
-    """Integer penalty of every candidate, and the quantile as the fraction it is computed for."""
+    """Return every candidate's integer penalty, and the quantile as the fraction it is for."""
     a = Fraction(quantile).limit_denominator(10_000)
     below = np.cumsum(histogram) - histogram
     above = histogram.sum() - np.cumsum(histogram)
@@ -40,28 +39,28 @@ def penalties(histogram: np.ndarray, quantile: float) -> tuple[np.ndarray, Fract
 
 
 def penalty_change(a: Fraction, terms: Terms) -> int:
-    """How far one person can move any penalty."""
+    """Return how far one person can move any penalty."""
     if terms.guarantee.neighbours == "replace-one":
         return a.denominator
     return max(a.numerator, a.denominator - a.numerator)
 
 
-def choose(
-    column: str, wish: PrivateBounds, histogram: np.ndarray, terms: Terms, cost: float
+def choose_bounds(
+    column: str, request: PrivateBounds, histogram: np.ndarray, terms: Terms, cost: float
 ) -> tuple[Bounds, Selection]:
-    """Both ends, each for half the cost; an empty interval is widened (post-processing)."""
+    """Choose both ends, each for half the cost; an empty interval is widened (post-processing)."""
     picked = []
-    for quantile in wish.quantiles:
+    for quantile in request.quantiles:
         penalty, a = penalties(histogram, quantile)
         change = penalty_change(a, terms)
         picked.append(select_least(penalty, change, terms.guarantee.accounting, cost / 2))
     low, high = min(picked), max(picked)
     if low == high:
         low, high = max(low - 1, 0), min(high + 1, len(histogram) - 1)
-    within, half = Bounds(*wish.within), wish.half_candidates
+    within, half = Bounds(*request.within), request.half_candidates
     step = within.half_width / half
     bounds = Bounds(
         max(within.lower, within.centre + (low - half) * step),
         min(within.upper, within.centre + (high - half) * step),
     )
-    return bounds, Selection(column, within, half, wish.quantiles, cost)
+    return bounds, Selection(column, within, half, request.quantiles, cost)

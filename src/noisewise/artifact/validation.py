@@ -1,4 +1,4 @@
-"""Small checks shared by every type on the wire: each says what, where, and what is accepted."""
+"""Checks of values, shared by every type on the wire: what, where, and what is accepted."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ Level = str | int
 """A public category: a piece of text or a whole number."""
 
 MAX_INT = 2**63 - 1
+"""The largest 64-bit integer."""
+
 MAX_TEXT = 4096
+"""Characters of a text at most (chosen); the published schema says the same."""
+
 # Control characters; and lone surrogates, which UTF-8 cannot write: no file could hold them.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def shown(value: object) -> str:
-    """The value for an error message: on one line, printable, and short whatever it holds."""
+    """Return the value for an error message: on one line, printable and short, whatever it is."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, dict):
@@ -35,14 +39,14 @@ def shown(value: object) -> str:
 
 
 def integer(value: object, where: str, low: int = -MAX_INT, high: int = MAX_INT) -> int:
-    """A true integer (not a bool, not a float) within [low, high]."""
+    """Return a true integer (not a bool, not a float) within [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ReleaseError(f"{where} must be a whole number in [{low}, {high}], not {shown(value)}")
     return value
 
 
 def real(value: object, where: str) -> float:
-    """A finite number."""
+    """Return a finite number as a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ReleaseError(f"{where} must be a number, not {shown(value)}")
     if isinstance(value, int) and abs(value) > MAX_INT:
@@ -53,7 +57,7 @@ def real(value: object, where: str) -> float:
 
 
 def positive(value: object, where: str) -> float:
-    """A finite number above zero."""
+    """Return a finite number above zero."""
     number = real(value, where)
     if number <= 0:
         raise ReleaseError(f"{where} must be above zero, not {number!r}")
@@ -61,7 +65,7 @@ def positive(value: object, where: str) -> float:
 
 
 def text(value: object, where: str) -> str:
-    """A non-empty string of printable characters and sensible length."""
+    """Return a non-empty string of printable characters, at most MAX_TEXT of them."""
     if not isinstance(value, str) or not value or len(value) > MAX_TEXT:
         raise ReleaseError(
             f"{where} must be a non-empty text of at most {MAX_TEXT} characters, not {shown(value)}"
@@ -72,14 +76,14 @@ def text(value: object, where: str) -> str:
 
 
 def one_of(value: object, allowed: Sequence[str], where: str) -> str:
-    """One of a few words."""
+    """Return the value, which must be one of a few words."""
     if not isinstance(value, str) or value not in allowed:
         raise ReleaseError(f"{where} must be one of {', '.join(allowed)}, not {shown(value)}")
     return value
 
 
 def level(value: object, where: str) -> Level:
-    """A public category or group key."""
+    """Return a public category or group key."""
     if isinstance(value, str):
         return text(value, where)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -88,7 +92,7 @@ def level(value: object, where: str) -> Level:
 
 
 def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
-    """A non-empty list of distinct levels, all text or all whole numbers."""
+    """Return a non-empty list of distinct levels, all text or all whole numbers."""
     checked = tuple(level(v, f"{where}[{i}]") for i, v in enumerate(values))
     if not checked:
         raise ReleaseError(f"{where} must not be empty")
@@ -99,7 +103,7 @@ def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
 
 
 def distinct(values: Sequence[object], where: str) -> None:
-    """No repeats."""
+    """Raise a ReleaseError where an entry stands twice."""
     if len(set(values)) != len(values):
         seen: set[object] = set()
         twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]

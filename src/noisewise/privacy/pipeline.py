@@ -1,4 +1,4 @@
-"""From an order to a Release: the one path every family takes.
+"""From an order to a Release: the one path every model takes.
 
 Arguments are checked and mechanisms calibrated before the table is touched; exact sums are formed
 and refused if the data do not fit; the spend is committed; only then is noise drawn.
@@ -10,7 +10,6 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,30 +31,30 @@ from noisewise.artifact import (
 from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
-from noisewise.privacy.arguments import PrivateBounds, widest
-from noisewise.privacy.budget import Terms, equal_shares, shares
-from noisewise.privacy.features import integers, part_of
+from noisewise.privacy.arguments import PrivateBounds, widest_bounds
+from noisewise.privacy.budget import BOUNDS, Terms, equal_shares, shares
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.ledger.accounts import cost_of
 from noisewise.privacy.mechanisms import Calibrated, calibrate
-from noisewise.privacy.plan import (
+from noisewise.privacy.options import PrivacyOptions
+from noisewise.privacy.private_quantiles import candidate_lattice, choose_bounds
+from noisewise.privacy.sensitivity import PublicColumns, find_privacy, sensitivity
+from noisewise.privacy.sources import open_source
+from noisewise.privacy.sum_plan import (
     Histogram,
     Part,
     Person,
     ProductSums,
-    Progress,
     Source,
     SumPlan,
     Sums,
 )
-from noisewise.privacy.quantiles import candidate_lattice, choose
-from noisewise.privacy.sensitivity import sensitivity
-from noisewise.privacy.sources import open_source
 
 Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
+"""Settled bounds in, the statistics to publish out."""
 
-MOST_VALUES = MAX_BYTES // 24
+MAX_VALUES = MAX_BYTES // 24
 """As many 64-bit integers as a file surely holds: nothing is spent on one that cannot be read."""
 
 
@@ -75,27 +74,24 @@ class Blank:
 
 @dataclass(frozen=True)
 class Order:
-    """What a family asks for. ``specify`` gives the statistics once the bounds are settled."""
+    """What a model asks for. ``specify`` gives the statistics once the bounds are settled."""
 
     family: str
     model: Mapping[str, Any]
     kinds: tuple[str, ...]
     specify: Specify
     terms: Terms
+    options: PrivacyOptions
     bounds: Mapping[str, Bounds | PrivateBounds] = field(default_factory=dict)
     coded: tuple[str, ...] = ()
     groups: Groups | None = None
     fill: Mapping[str, float | Level] = field(default_factory=dict)
     other: Mapping[str, Level] = field(default_factory=dict)
     person: Person | None = None
-    split: Mapping[str, float] | None = None
-    ledger: str | Path | None = None
-    dataset: str | None = None
-    progress: Progress | None = None
 
     @property
-    def wishes(self) -> dict[str, PrivateBounds]:
-        """Columns whose bounds are to be chosen privately."""
+    def private_bounds(self) -> dict[str, PrivateBounds]:
+        """The columns whose bounds are to be chosen privately, and how."""
         return {c: b for c, b in self.bounds.items() if isinstance(b, PrivateBounds)}
 
     @property
@@ -105,31 +101,32 @@ class Order:
 
 
 def publish(source: Any, order: Order) -> Release:
-    """Carry the order out."""
-    names = order.kinds + (("bounds",) if order.wishes else ())
-    costs = shares(order.terms.cost, names, order.split)
+    """Carry the order out; return the release."""
+    names = order.kinds + ((BOUNDS,) if order.private_bounds else ())
+    costs = shares(order.terms.cost, names, order.options.split)
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
     if isinstance(source, Blank):
         return blank
-    till = Till(order)
+    payment = Payment(order)
     reader = open_source(source)
     group = () if order.groups is None else (order.groups.column,)
     person = () if order.person is None else (order.person.column,)
     reader.check(tuple(order.bounds), (*order.coded, *group, *person))
-    if order.wishes:
-        bounds, selections = _search(reader, order, costs["bounds"], till)
+    if order.private_bounds:
+        bounds, selections = _search(reader, order, costs[BOUNDS], payment)
     else:
         bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
         selections = ()
     statistics = order.specify(bounds)
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
-    parts = tuple(part_of(s, bounds, order.fill, order.other) for s in statistics)
+    public = PublicColumns(bounds, order.fill, order.other)
+    parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
     plan = SumPlan(parts, order.group_code, order.person)
-    sums = reader.sum(plan, order.progress)
-    refuse(sums, order)
-    receipt = till.pay()
+    sums = reader.sum(plan, order.options.progress)
+    refuse_unfit(sums, order)
+    receipt = payment.pay()
     blocks = tuple(
-        Block(s, c.noise, c.draw(integers(s, part)))
+        Block(s, c.noise, c.draw(find_privacy(s.kind).integers(s, part)))
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
     return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
@@ -141,9 +138,9 @@ def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
     Bounds that are still to be chosen take the widest values they can have. ``n`` is the size of
     every group.
     """
-    bounds = {c: widest(b) for c, b in order.bounds.items()}
+    bounds = {c: widest_bounds(b) for c, b in order.bounds.items()}
     groups = 1 if order.groups is None else len(order.groups.keys)
-    each = equal_shares(costs["bounds"], len(order.wishes)) if order.wishes else 0.0
+    each = equal_shares(costs[BOUNDS], len(order.private_bounds)) if order.private_bounds else 0.0
     try:
         statistics = order.specify(bounds)
         _check_names(statistics, groups)
@@ -153,8 +150,8 @@ def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
             for s, c in zip(statistics, prepared, strict=True)
         )
         selections = tuple(
-            Selection(c, widest(w), w.half_candidates, w.quantiles, each)
-            for c, w in order.wishes.items()
+            Selection(c, widest_bounds(w), w.half_candidates, w.quantiles, each)
+            for c, w in order.private_bounds.items()
         )
         return assemble(order, bounds, selections, blocks, np.full(groups, n, np.int64), None)
     except ReleaseError as error:
@@ -171,62 +168,68 @@ def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
                 "records, '*' a product): rename a column"
             )
     values = groups * sum(len(statistic.names) for statistic in statistics)
-    if values > MOST_VALUES:
-        raise ArgumentError(f"groups: {values} numbers in all, more than the {MOST_VALUES} allowed")
+    if values > MAX_VALUES:
+        raise ArgumentError(f"groups: {values} numbers in all, more than the {MAX_VALUES} allowed")
 
 
 def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
     return calibrate(terms.mechanism, sensitivity(statistic, terms.relation), cost)
 
 
-class Till:
-    """Pays once, before the first draw; checks at once that the budget can suffice."""
+class Payment:
+    """One payment to a ledger: checked at once, made before the first draw."""
 
     def __init__(self, order: Order) -> None:
-        self._order = order
+        self._family = order.family
         self._cost = cost_of(order.terms.guarantee)
         self._receipt: Receipt | None = None
-        if order.ledger is None and order.dataset is not None:
+        self._options = options = order.options
+        if options.ledger is None and options.dataset is not None:
             raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
-        if order.ledger is not None:
-            with open_ledger(order.ledger) as ledger:
-                ledger.check(order.dataset, self._cost)
+        if options.ledger is not None:
+            with open_ledger(options.ledger) as ledger:
+                ledger.check(options.dataset, self._cost)
 
     def pay(self) -> Receipt | None:
-        """Durable when this returns. A crash afterwards wastes budget, and never overdraws it."""
-        if self._order.ledger is not None and self._receipt is None:
-            with open_ledger(self._order.ledger) as ledger:
-                self._receipt = ledger.spend(self._order.dataset, self._cost, self._order.family)
+        """Pay once; return the receipt, or None without a ledger.
+
+        The spend is durable when this returns. A crash afterwards wastes budget, and never
+        overdraws it.
+        """
+        options = self._options
+        if options.ledger is not None and self._receipt is None:
+            with open_ledger(options.ledger) as ledger:
+                self._receipt = ledger.spend(options.dataset, self._cost, self._family)
         return self._receipt
 
 
 def _search(
-    reader: Source, order: Order, cost: float, till: Till
+    reader: Source, order: Order, cost: float, payment: Payment
 ) -> tuple[dict[str, Bounds], tuple[Selection, ...]]:
-    """A first pass that counts on the candidates, refuses unfit data, pays, and selects."""
+    """Choose bounds: count on the candidates, refuse unfit data, pay, and select."""
     fills = {c: v for c, v in order.fill.items() if isinstance(v, int | float)}
-    lattices = {c: candidate_lattice(c, w, fills.get(c)) for c, w in order.wishes.items()}
+    lattices = {c: candidate_lattice(c, w, fills.get(c)) for c, w in order.private_bounds.items()}
     # Every column takes part, so that a record is complete here exactly when it is later.
     present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in order.bounds)
     parts: tuple[Part, ...] = (
         ProductSums(present, ((),)),
         *(Histogram(f) for f in lattices.values()),
     )
-    sums = reader.sum(SumPlan(parts, order.group_code), order.progress)
-    refuse(sums, order)
-    till.pay()
+    sums = reader.sum(SumPlan(parts, order.group_code), order.options.progress)
+    refuse_unfit(sums, order)
+    payment.pay()
     each = equal_shares(cost, len(lattices))
     bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
     selections = []
     for column, counts in zip(lattices, sums.parts[1:], strict=True):
-        wish, pooled = order.wishes[column], counts.sum(axis=1)
-        bounds[column], selection = choose(column, wish, pooled, order.terms, each)
+        request, pooled = order.private_bounds[column], counts.sum(axis=1)
+        bounds[column], selection = choose_bounds(column, request, pooled, order.terms, each)
         selections.append(selection)
     return {c: bounds[c] for c in order.bounds}, tuple(selections)
 
 
-def refuse(sums: Sums, order: Order) -> None:
-    """Data that do not fit, named by column only. Nothing has been spent or drawn yet."""
+def refuse_unfit(sums: Sums, order: Order) -> None:
+    """Raise a DataError, naming columns only, for data that do not fit: nothing is spent yet."""
     if sums.unlisted:
         raise DataError(
             f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
@@ -261,7 +264,7 @@ def assemble(
     sizes: np.ndarray,
     receipt: Receipt | None,
 ) -> Release:
-    """The release, dated and signed with the versions that made it."""
+    """Return the release, dated, with the versions of the programs that made it."""
     now = datetime.datetime.now(datetime.UTC)
     return Release(
         family=order.family,

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def whole(path: Path, refusal: Callable[[str], Exception]) -> Iterator[Path]:
-    """A name beside the target to write to; flushed to disk and renamed once it is written.
+def atomic_write(path: Path, refusal: Callable[[str], Exception]) -> Iterator[Path]:
+    """Yield a name beside the target to write to; flush and rename it once it is written.
 
     A reader never sees half a file, and what was there stays if writing fails. ``refusal`` makes
     the error for an operating system that says no.

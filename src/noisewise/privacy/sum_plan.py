@@ -14,6 +14,7 @@ from noisewise.artifact.statistics import Exponents
 from noisewise.privacy.lattice import Coded, Feature, Scaled
 
 MAX_PRODUCT = 2**30
+"""The largest product of lattice values: 2**32 of them fit into 64-bit sums."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Histogram:
 
 
 Part = ProductSums | CellCounts | Histogram
+"""One thing to sum, in a form that every engine can carry out exactly."""
 
 
 @dataclass(frozen=True)
@@ -75,22 +77,22 @@ class SumPlan:
     @property
     def features(self) -> tuple[Feature, ...]:
         """Every numeric feature, part by part."""
-        found: list[Feature] = []
+        collected: list[Feature] = []
         for part in self.parts:
             if isinstance(part, ProductSums):
-                found += part.features
+                collected += part.features
             elif isinstance(part, Histogram):
-                found.append(part.feature)
-        return tuple(found)
+                collected.append(part.feature)
+        return tuple(collected)
 
     @property
     def codes(self) -> tuple[Coded, ...]:
         """Every categorical column, the group first."""
-        found = [] if self.group is None else [self.group]
+        collected = [] if self.group is None else [self.group]
         for part in self.parts:
             if isinstance(part, CellCounts):
-                found += part.codes
-        return tuple(dict.fromkeys(found))
+                collected += part.codes
+        return tuple(dict.fromkeys(collected))
 
     @property
     def numeric(self) -> dict[str, float | None]:
@@ -138,4 +140,4 @@ class Source(Protocol):
     def stream(
         self, plan: SumPlan, progress: Progress | None = None
     ) -> Iterator[dict[str, np.ndarray]]:
-        """The plan's numeric columns as float64, batch by batch; NaN is missing."""
+        """Yield the plan's numeric columns as float64, batch by batch; NaN is missing."""

@@ -1,0 +1,197 @@
+"""Counts of records: contingency tables, tables of people, and how many records were clamped."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from noisewise.artifact import validation
+from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.statistics.base import (
+    Exponents,
+    Statistic,
+    check_columns,
+    check_size,
+    register_statistic,
+)
+from noisewise.artifact.validation import Level
+
+PERSON_BITS = 20
+"""A person's weight in a table has 2**20 steps: 2**32 people fit into 64 bits."""
+
+
+@register_statistic
+@dataclass(frozen=True)
+class Tables(Statistic):
+    """Contingency tables over cliques of categorical columns; a single column is a count vector."""
+
+    kind: ClassVar[str] = "tables"
+    cliques: tuple[tuple[str, ...], ...]
+    levels: Mapping[str, tuple[Level, ...]] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        if not self.cliques:
+            raise ReleaseError("tables: cliques must not be empty")
+        cliques = tuple(
+            check_columns(c, f"tables: cliques[{i}]") for i, c in enumerate(self.cliques)
+        )
+        validation.distinct([frozenset(c) for c in cliques], "tables: cliques")
+        used = {c for clique in cliques for c in clique}
+        if used != set(self.levels):
+            odd = validation.shown(min(used ^ set(self.levels)))
+            raise ReleaseError(
+                "tables: levels must be given for exactly the columns in the cliques; "
+                f"{odd} is in one of the two only"
+            )
+        levels = {
+            validation.text(c, "tables: column"): validation.levels(
+                v, f"tables: levels[{validation.shown(c)}]"
+            )
+            for c, v in self.levels.items()
+        }
+        object.__setattr__(self, "cliques", cliques)
+        object.__setattr__(self, "levels", levels)
+        self._check_cells()
+
+    def _check_cells(self) -> None:
+        """As many cells, and as long names, as a file can hold; stops counting where too many."""
+        cells = characters = 0
+        for clique in self.cliques:
+            size = 1
+            for column in clique:
+                size *= len(self.levels[column])
+                check_size(self.kind, cells + size, 0)
+            cells += size
+            for column in clique:
+                shown = sum(len(f"{column}={v},") for v in self.levels[column])
+                characters += size // len(self.levels[column]) * shown
+        check_size(self.kind, cells, characters)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column in some clique, in order of first mention."""
+        return tuple(dict.fromkeys(c for clique in self.cliques for c in clique))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of cells of each table."""
+        return tuple(math.prod(len(self.levels[c]) for c in clique) for clique in self.cliques)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """``column=level`` for each factor; the last column of a clique runs fastest."""
+        cells: list[str] = []
+        for clique in self.cliques:
+            labels = [[f"{c}={v}" for v in self.levels[c]] for c in clique]
+            cells += [",".join(cell) for cell in itertools.product(*labels)]
+        return tuple(cells)
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """Counts are counts."""
+        return (1.0,) * sum(self.sizes)
+
+    @property
+    def categories(self) -> Mapping[str, tuple[Level, ...]]:
+        """The public levels of every column."""
+        return self.levels
+
+    @classmethod
+    def decode(cls, fields: Fields) -> Self:
+        """Make the tables from their JSON fields."""
+        return cls(*_cliques_and_levels(fields))
+
+
+@register_statistic
+@dataclass(frozen=True)
+class PersonTables(Tables):
+    """Contingency tables in which every *person* weighs one, however many records they have.
+
+    A person with K complete records (rows with the same value in column ``unit``) adds
+    ``floor(2**bits / K)`` steps per record to each table (thesis 3.3.4), so 2**bits at most.
+    """
+
+    kind: ClassVar[str] = "person-tables"
+    unit: str = ""
+    bits: int = PERSON_BITS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validation.text(self.unit, "person-tables: unit")
+        validation.integer(self.bits, "person-tables: bits", 1, PERSON_BITS)
+        if self.unit in self.levels:
+            raise ReleaseError(f"person-tables: unit {self.unit!r} is also a column of a table")
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """What one step is worth, in people."""
+        return (2.0**-self.bits,) * sum(self.sizes)
+
+    @property
+    def person_column(self) -> str:
+        """The column that says whose a record is."""
+        return self.unit
+
+    @classmethod
+    def decode(cls, fields: Fields) -> Self:
+        """Make the tables from their JSON fields."""
+        return cls(*_cliques_and_levels(fields), fields.take("unit"), fields.take("bits"))
+
+
+def _cliques_and_levels(
+    fields: Fields,
+) -> tuple[tuple[tuple[Any, ...], ...], dict[str, tuple[Any, ...]]]:
+    cliques, levels = fields.items("cliques"), fields.object("levels")
+    if not all(isinstance(c, list) for c in cliques):
+        raise ReleaseError("tables: 'cliques' must be a list of lists")
+    for column, values in levels.items():
+        if not isinstance(values, list):
+            raise ReleaseError(f"tables: levels of {validation.shown(column)} must be a list")
+    return tuple(tuple(c) for c in cliques), {c: tuple(v) for c, v in levels.items()}
+
+
+@register_statistic
+@dataclass(frozen=True)
+class Clamped(Statistic):
+    """How many records had to be clamped (or dropped) in each column: do the bounds bite?"""
+
+    kind: ClassVar[str] = "clamped"
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", check_columns(self.columns, "clamped: columns"))
+
+    @property
+    def products(self) -> tuple[Exponents, ...]:
+        """One indicator per column."""
+        return tuple((i,) for i in range(len(self.columns)))
+
+    @property
+    def degree(self) -> int:
+        """Indicators are summed as they are."""
+        return 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per component, in the order of the values."""
+        return tuple(f"clamped({c})" for c in self.columns)
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """Counts are counts."""
+        return (1.0,) * len(self.columns)
+
+    @property
+    def bounded_columns(self) -> tuple[str, ...]:
+        """All columns: a record is clamped where it lies outside their bounds."""
+        return self.columns
+
+    @classmethod
+    def decode(cls, fields: Fields) -> Self:
+        """Make the statistic from its JSON fields."""
+        return cls(tuple(fields.items("columns")))
