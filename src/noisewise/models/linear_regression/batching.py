@@ -106,7 +106,10 @@ class CollectedDraws:
         self.user = np.empty((size, groups, chains, draws))
         self.rhat, self.ess = np.empty((size, groups)), np.empty((size, groups))
         self.tries, self.divergences = np.zeros(groups, int), np.zeros(groups, int)
-        self._positions: dict[tuple[int, ...], np.ndarray] = {}
+        # By the attempt that first had this batch, and its groups: an order that does not depend on
+        # which thread finished first, since latent draws are seeded by it.
+        self._positions: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
+        self._first_attempt: dict[tuple[int, ...], int] = {}
         shape = full_rank(len(problem.x) + 1, noisy_n=problem.noisy_n)
         self._keeps_latent = latent_fit(shape, groups * chains * draws)
 
@@ -118,7 +121,9 @@ class CollectedDraws:
         self.divergences[rows] = batch.divergences[:count]
         self.tries[rows] += 1
         if self._keeps_latent and batch.positions is not None:
-            self._positions[tuple(rows.tolist())] = batch.positions[..., :count]
+            groups = tuple(rows.tolist())
+            attempt = self._first_attempt.setdefault(groups, int(self.tries[rows[0]]))
+            self._positions[attempt, groups] = batch.positions[..., :count]
 
     def latent(self, problem: RegressionProblem, seed: int) -> Mapping[str, np.ndarray]:
         """Return draws of s, μx and τ², made when first asked for; empty where they do not fit."""
@@ -128,7 +133,8 @@ class CollectedDraws:
 
         def make() -> Mapping[str, np.ndarray]:
             latent: dict[str, np.ndarray] = {}
-            for number, (rows, positions) in enumerate(self._positions.items()):
+            for number, (attempt, rows) in enumerate(sorted(self._positions)):
+                positions = self._positions[attempt, rows]
                 some = subset(problem, np.array(rows))
                 rng = np.random.default_rng([seed, number])
                 for name, values in draw_latent(rng, some, shape_of(some), positions).items():
