@@ -11,7 +11,7 @@ import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference.api import asked
 from noisewise.models.graphical_model import simulate as graphical
-from noisewise.models.graphical_model.problem import Problem
+from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.simulate import check, plan
 from noisewise.simulate.settings import simulated
 
@@ -26,8 +26,8 @@ def blank(n: int, epsilon: float, neighbours: str = "replace-one") -> Release:
     )  # fmt: skip
 
 
-def problem(n: int = 20_000) -> Problem:
-    tables: Problem = simulated(blank(n, 1.0), asked(None), n)[1].groups[0]
+def problem(n: int = 20_000) -> TablesProblem:
+    tables: TablesProblem = simulated(blank(n, 1.0), asked(None), n)[1].groups[0]
     return tables
 
 

@@ -11,11 +11,11 @@ from scipy import special, stats
 
 from experiments.exponential_families.agreement import difference
 from noisewise import priors
-from noisewise.inference._blas import one_blas_thread
 from noisewise.models.exponential_family import exact, families, fourier_likelihood, gibbs
 from noisewise.models.exponential_family.fourier_likelihood import contribution_law
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval
+from noisewise.numerics.runtime import one_blas_thread
 from tests.inference.agreement import TOLERANCE, departures, known, summary
 from tests.reference import expfam_reference as reference
 

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
+from noisewise import GraphicalGroups, GraphicalModel, GraphicalPosterior
 from noisewise.artifact import ArgumentError
-from noisewise.inference import GraphicalGroups, GraphicalModel, GraphicalPosterior
 from noisewise.models.graphical_model import serialisation
 from noisewise.models.graphical_model.marginal_oracle import compiled_oracle
 from noisewise.models.graphical_model.structure import structure
