@@ -80,6 +80,8 @@ class Changing:
 
     name = "the table"
 
+    spelled = False
+
     def __init__(self, *readings: dict[str, list[Any]]) -> None:
         self._readings = iter(readings)
         self._types = pa.table(readings[0]).schema
