@@ -50,8 +50,9 @@ def find_fault(path: str) -> str | None:
 def _windows(path: str) -> Iterator[tuple[bytes, bytes, bytes]]:
     """Yield the file piece by piece, each with the byte before and after it."""
     with open(path, "rb") as file:
-        chunk = file.read(CHUNK).removeprefix(BOM)
-        before = b"\n"
+        if file.read(len(BOM)) != BOM:
+            file.seek(0)
+        before, chunk = b"\n", file.read(CHUNK)
         while chunk:
             following = file.read(CHUNK)
             yield before, chunk, following[:1] or b"\n"
