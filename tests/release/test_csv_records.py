@@ -271,6 +271,16 @@ def test_floats_that_cannot_tell_levels_apart(bits: int, refused: Refused) -> No
     assert tables(table, levels={"a": [0, 1, most - 1]}, **words).n == 2
 
 
+def test_levels_of_text_that_were_written_as_floats(tmp_path: Path) -> None:
+    """With an "other" level, all records would move to it because one has a missing value."""
+    path = written(tmp_path, "a,b\n7,0\n8.5,0\n9.0,0\n")
+    assert summed(path, counts("7", "x", other="x")).parts[0][:, 0].tolist() == [1, 2]
+    path = written(tmp_path, "a,b\n7.0,0\n,0\n")
+    with pytest.raises(nw.DataError, match="as a floating-point number"):
+        open_source(path).sum(counts("7", "x", other="x"))
+    assert summed(path, counts("7", "7.0", "x", other="x")).parts[0][:, 0].tolist() == [0, 1, 0]
+
+
 # -- whose record it is ----------------------------------------------------------------------------
 
 PEOPLE = SumPlan(counts(0, 1).parts, person=Person("id", 1000))

@@ -275,6 +275,8 @@ def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
             raise DataError(
                 f"column {code.column!r} holds {held}, but its public list is of {listed}"
             )
+        if spelled:
+            spellings.check_levels(column, code)
         index = _looked_up(column, code)
     if code.fill is not None:
         index[index == -1] = code.levels.index(code.fill)

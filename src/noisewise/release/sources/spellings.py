@@ -68,6 +68,22 @@ def whole(cell: str) -> int | None:
     return int(value) if value == value.to_integral_value() else None
 
 
+def check_levels(text: pa.Array, code: Coded) -> None:
+    """Refuse "7.0" where "7" is a level and what is not listed counts as another.
+
+    A missing value makes pandas write a whole column so, and every record would change its level.
+    """
+    if code.other is None or isinstance(code.levels[0], int):
+        return
+    respelt = {f"{level}.0" for level in code.levels if _WHOLE.fullmatch(str(level))}
+    strange = pa.array(sorted(respelt - set(map(str, code.levels))), pa.string())
+    if pc.any(pc.is_in(text, strange)).as_py():
+        raise DataError(
+            f"column {code.column!r} holds a level of its public list as a floating-point number; "
+            "write whole numbers without a point"
+        )
+
+
 def check_ids(ids: pa.Array, column: str) -> None:
     """Refuse ids that were written as floats too large to tell two people apart."""
     large = pc.match_substring_regex(ids, _LARGE_FLOAT)
