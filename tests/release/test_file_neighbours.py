@@ -67,12 +67,12 @@ def without_records_on_empty_lines(patch: Patch) -> None:
 
 def without_exact_levels(patch: Patch) -> None:
     """A column in which some cell is spelled as a float is compared as floats, as it was."""
-    real = csv_files._usual
+    real = csv_files._planned
 
     def as_floats(plan: Any) -> dict[str, pa.DataType]:
         return {c: pa.float64() if k == pa.int64() else k for c, k in real(plan).items()}
 
-    patch.setattr(csv_files, "_usual", as_floats)
+    patch.setattr(csv_files, "_planned", as_floats)
     patch.setattr(arrow, "check_floats", lambda *_: None)
 
 

@@ -8,7 +8,9 @@ they come as text and are read cell by cell (`spellings`), with the same meaning
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import itertools
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -18,11 +20,14 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import NoisewiseError, SourceError
 from noisewise.release.plan import SumPlan
+from noisewise.release.sources import spellings
 from noisewise.release.sources.arrow import Types, misfit, unfit
 from noisewise.release.sources.quotes import find_fault
 from noisewise.release.sources.scan import scan
 
 NULLS = tuple(pyarrow.csv.ConvertOptions().null_values)
+FEW = 20
+"""Records to look at before a way of reading is chosen."""
 
 
 class CsvFile:
@@ -41,15 +46,28 @@ class CsvFile:
     @cached_property
     def _header(self) -> tuple[list[str], int]:
         """The names of columns, and the number of rows that end with them."""
-        # Only the names need be UTF-8: columns that nobody asks for may hold anything.
-        with open(self._path, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
-            for number, row in enumerate(csv.reader(text, strict=True), 1):
-                if row:
-                    "".join(row).encode()
-                    if len(set(row)) < len(row):
-                        raise ValueError("a name stands twice")
-                    return row, number
+        for number, row in enumerate(self._rows(), 1):
+            if row:
+                "".join(row).encode()
+                if len(set(row)) < len(row):
+                    raise ValueError("a name stands twice")
+                return row, number
         raise ValueError("there is no line of names")
+
+    def _first_cells(self) -> dict[str, set[str]]:
+        """Some cells of each column: which way of reading may be quicker, never what they mean."""
+        names, header = self._header
+        few = []
+        with contextlib.suppress(csv.Error):
+            for row in itertools.islice(self._rows(), header, header + FEW):
+                few.append(row)
+        columns = zip(*(row for row in few if len(row) == len(names)), strict=True)
+        return {name: set(cells) for name, cells in zip(names, columns, strict=False)}
+
+    def _rows(self) -> Iterator[list[str]]:
+        # Only names need be UTF-8: columns that nobody asks for may hold anything.
+        with open(self._path, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+            yield from csv.reader(text, strict=True)
 
     def types(self) -> Types:
         """Columns have no type before the plan gives them one."""
@@ -66,7 +84,7 @@ class CsvFile:
             raise SourceError(f"{self.name} cannot be told apart into records: {fault}")
         done = 0
         try:
-            for batch in self._scan(_usual(plan), plan.columns, _nulls(plan)):
+            for batch in self._scan(self._usual(plan), plan.columns, _nulls(plan)):
                 yield batch
                 done += batch.num_rows
         except pa.ArrowInvalid:
@@ -90,6 +108,14 @@ class CsvFile:
                     return misfit(codes[column])
                 return unfit(column, "a number" if column in plan.numeric else "text")
         return SourceError(f"{self.name} could not be read to its end")
+
+    def _usual(self, plan: SumPlan) -> dict[str, pa.DataType]:
+        """Types that fit the usual spelling; text where the first cells have another."""
+        types, first = _planned(plan), self._first_cells()
+        for column, kind in types.items():
+            if not spellings.are_usual(first.get(column, set()) - set(NULLS), kind):
+                types[column] = pa.string()
+        return types
 
     def _readable(self, types: dict[str, pa.DataType], columns: list[str]) -> bool:
         try:
@@ -118,8 +144,8 @@ class CsvFile:
         yield from scan(ds.dataset(self._path, schema, format=layout), columns)
 
 
-def _usual(plan: SumPlan) -> dict[str, pa.DataType]:
-    """Types that fit the usual spelling; text for ids, levels of text, and what has two uses."""
+def _planned(plan: SumPlan) -> dict[str, pa.DataType]:
+    """float64 for numbers, int64 for whole ones; text for ids, levels of text, and double use."""
     uses: dict[str, list[pa.DataType]] = {column: [] for column in plan.columns}
     for column in plan.numeric:
         uses[column].append(pa.float64())

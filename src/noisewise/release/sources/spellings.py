@@ -28,6 +28,13 @@ _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _LARGE_FLOAT = r"^-?([0-9]{16,}\.0|[0-9](\.[0-9]+)?e\+[0-9]+)$"
 
 
+def are_usual(cells: set[str], kind: pa.DataType) -> bool:
+    """Tell whether Arrow's own parser is likely to read such cells as that type."""
+    if kind == pa.int64():
+        return all(map(_WHOLE.fullmatch, cells))
+    return kind != pa.float64() or cells.isdisjoint((*TRUE, *FALSE))
+
+
 def floats(text: pa.Array) -> pa.Array:
     """Read each cell as float64; NULL stays NULL. Raises ArrowInvalid where one is no number."""
     text = pc.utf8_trim(text, BLANKS)
