@@ -285,6 +285,10 @@ def check_reference(source: Any, plan: SumPlan, found: Sums) -> None:
     assert found.missing == expected.missing
 
 
+def _is_csv(source: Any) -> bool:
+    return isinstance(source, Path) and source.suffix == ".csv" and source.is_file()
+
+
 def attack(
     name: str, seed: int, folder: Path, *, long: bool, writers: dict[str, Writer] = WRITERS
 ) -> bool:
@@ -297,7 +301,7 @@ def attack(
         place.mkdir()
         source = writers[name](values, place)
         found.append(sums := read(source, plan))
-        if sums is not None and isinstance(source, Path) and source.suffix == ".csv":
+        if sums is not None and _is_csv(source):
             check_reference(source, plan, sums)
     if found[0] is None or found[1] is None:
         return False

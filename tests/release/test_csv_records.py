@@ -183,6 +183,16 @@ def test_a_record_longer_than_a_block_and_more(tmp_path: Path, refused: Refused)
     assert "of a mebibyte at most" in message
 
 
+def test_one_column_by_spark_is_refused(tmp_path: Path, refused: Refused) -> None:
+    """Spark writes nothing for a record whose only value is missing: no reader can know of it."""
+    path = tmp_path / "people.csv" / "part-00000-1f3a-4c00-8000-2b-c000.csv"
+    path.parent.mkdir()
+    path.write_text("x\n0.25\n0.5\n")
+    assert "Spark leaves out records" in refused(nw.SourceError, family, path.parent)
+    path.write_text("x,y\n0.25,1\n,\n")
+    assert "'x' has missing values" in refused(nw.DataError, family, path.parent)
+
+
 def test_compressed_files_are_refused(tmp_path: Path, refused: Refused) -> None:
     written(tmp_path, "x,y\n0.5,1\n")
     assert regression(tmp_path).n == 1

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import itertools
+import re
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
@@ -26,6 +28,7 @@ from noisewise.release.sources.quotes import find_fault
 from noisewise.release.sources.scan import scan
 
 NULLS = tuple(pyarrow.csv.ConvertOptions().null_values)
+BY_SPARK = re.compile(r"part-[0-9]+-.*-c[0-9]+\.csv", re.IGNORECASE)
 FEW = 20
 """Records to look at before a way of reading is chosen."""
 
@@ -79,9 +82,7 @@ class CsvFile:
 
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
         """A projected scan: columns that are not asked for may hold anything."""
-        fault = find_fault(self._path)
-        if fault is not None:
-            raise SourceError(f"{self.name} cannot be told apart into records: {fault}")
+        self._check_records()
         done = 0
         try:
             for batch in self._scan(self._usual(plan), plan.columns, _nulls(plan)):
@@ -93,6 +94,17 @@ class CsvFile:
             return
         text = dict.fromkeys(plan.columns, pa.string())
         yield from _beyond(done, self._scan(text, plan.columns, _nulls(plan)))
+
+    def _check_records(self) -> None:
+        """Refuse a file in which records cannot be told apart, or whose writer leaves some out."""
+        if len(self._header[0]) == 1 and BY_SPARK.fullmatch(Path(self._path).name):
+            raise SourceError(
+                f"{self.name} has one column and is named as Spark names its files: Spark leaves "
+                "out records without a value there; write Parquet, or a second column"
+            )
+        fault = find_fault(self._path)
+        if fault is not None:
+            raise SourceError(f"{self.name} cannot be told apart into records: {fault}")
 
     def explain(self, plan: SumPlan | None) -> NoisewiseError:
         """Read again, without types and then column by column, to find what is wrong."""
