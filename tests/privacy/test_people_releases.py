@@ -79,6 +79,7 @@ class Changing:
     """A table that someone writes to between the two readings."""
 
     name = "the table"
+    spelled = False
 
     def __init__(self, *readings: dict[str, list[Any]]) -> None:
         self._readings = iter(readings)

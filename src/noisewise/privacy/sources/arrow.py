@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.privacy.lattice import Coded
+from noisewise.privacy.sources import spellings
 from noisewise.privacy.sources.people import sum_people
 from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
 from noisewise.privacy.sums import Accumulator, Columns
@@ -25,6 +26,9 @@ Result = TypeVar("Result")
 
 class Batches(Protocol):
     """A table, or one file of it, that can be read again and again in batches of some columns."""
+
+    spelled: bool
+    """Numbers may come as text, to be read cell by cell (CSV)."""
 
     @property
     def name(self) -> str:
@@ -58,6 +62,7 @@ class TableBatches:
     """An Arrow table in memory."""
 
     name = "the table"
+    spelled = False
 
     def __init__(self, table: pa.Table, batch_rows: int = BATCH_ROWS) -> None:
         self._table = table
@@ -164,33 +169,43 @@ def _columns_and_people(
         raise TypeError("the plan names no person")
     for _, codes, batch in _batches(batches, plan):
         people = guarded(
-            partial(_people, batch.column(person.column)), partial(unfit, person.column, "an id")
+            partial(_people, batch.column(person.column), person.column, batches.spelled),
+            partial(unfit, person.column, "an id"),
         )
         yield codes, people, batch.num_rows
 
 
-def _people(column: pa.Array) -> pa.DictionaryArray:
+def _people(column: pa.Array, name: str, spelled: bool) -> pa.DictionaryArray:
     """Ids by their distinct values. NaN is missing, and 1.0 is 1, as everywhere."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_floating(column.type):
-        column = pc.add(column.cast(pa.float64()), 0.0)
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+    if not pa.types.is_floating(column.type):
+        encoded = column.dictionary_encode()
+        if spelled:
+            spellings.check_ids(encoded.dictionary, name)
+        return encoded
+    most = exact_below(column.type.bit_width)
+    column = _plain(column)
+    size = pc.abs(column)
+    if pc.any(pc.and_(pc.is_finite(size), pc.greater_equal(size, float(most)))).as_py():
+        raise spellings.merged_ids(name)
     return column.dictionary_encode()
 
 
 def _batches(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, pa.RecordBatch]]:
-    reading = iter(batches.read(plan))
+    reading, spelled = iter(batches.read(plan)), batches.spelled
     while True:
         batch = guarded(lambda: next(reading, None), partial(batches.explain, plan))
         if batch is None:
             return
         numeric = {
-            c: guarded(partial(_floats, batch.column(c), c), partial(unfit, c, "a number"))
+            c: guarded(partial(_floats, batch.column(c), c, spelled), partial(unfit, c, "a number"))
             for c in plan.numeric
         }
         codes = {
-            c.column: guarded(partial(_codes, batch.column(c.column), c), partial(misfit, c))
+            c.column: guarded(
+                partial(_codes, batch.column(c.column), c, spelled), partial(misfit, c)
+            )
             for c in plan.codes
         }
         if batch.num_rows:
@@ -228,10 +243,12 @@ def _is_codable(kind: Any) -> bool:
     return _is_text(kind) or (_is_numeric(kind) and not pa.types.is_decimal(kind))
 
 
-def _floats(column: pa.Array, name: str) -> np.ndarray:
+def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
     """float64 with NaN for NULL; a copy only where the column has NULLs or another type."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if spelled and _is_text(column.type):
+        column = spellings.floats(column)
     if column.type != pa.float64():
         if not _is_numeric(column.type):
             raise DataError(f"column {name!r} must be numeric, but holds {column.type}")
@@ -245,24 +262,36 @@ def _floats(column: pa.Array, name: str) -> np.ndarray:
     return values
 
 
-def _codes(column: pa.Array, code: Coded) -> np.ndarray:
+def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
     """Index of each value in the public list; -1 missing, -2 unlisted."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     textual = isinstance(code.levels[0], str)
-    if _is_text(column.type) != textual and not pa.types.is_null(column.type):
-        held, listed = ("text", "whole numbers") if not textual else ("numbers", "text")
-        raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
-    column, levels = _comparable(column, code)
-    index: np.ndarray = (
-        pc.index_in(column, value_set=levels).fill_null(-2).to_numpy(zero_copy_only=False)
-    )
-    index = index.astype(np.int64)
-    absent = column.is_null().to_numpy(zero_copy_only=False)
-    if absent.any():
-        index[absent] = -1 if code.fill is None else code.levels.index(code.fill)
+    if spelled and _is_text(column.type) and not textual:
+        index = spellings.positions(column, code)
+    else:
+        if _is_text(column.type) != textual and not pa.types.is_null(column.type):
+            held, listed = ("text", "whole numbers") if not textual else ("numbers", "text")
+            raise DataError(
+                f"column {code.column!r} holds {held}, but its public list is of {listed}"
+            )
+        if spelled:
+            spellings.check_levels(column, code)
+        index = _looked_up(column, code)
+    if code.fill is not None:
+        index[index == -1] = code.levels.index(code.fill)
     if code.other is not None:
         index[index == -2] = code.levels.index(code.other)
+    return index
+
+
+def _looked_up(column: pa.Array, code: Coded) -> np.ndarray:
+    column, levels = _comparable(column, code)
+    found: np.ndarray = (
+        pc.index_in(column, value_set=levels).fill_null(-2).to_numpy(zero_copy_only=False)
+    )
+    index = found.astype(np.int64)
+    index[column.is_null().to_numpy(zero_copy_only=False)] = -1
     return index
 
 
@@ -271,10 +300,28 @@ def _comparable(column: pa.Array, code: Coded) -> tuple[pa.Array, pa.Array]:
     if isinstance(code.levels[0], str):
         return column.cast(pa.large_string()), pa.array(code.levels, pa.large_string())
     if pa.types.is_floating(column.type):
-        # Arrow looks values up by their bits: adding zero makes 0.0 of -0.0.
-        column = pc.add(column.cast(pa.float64()), 0.0)
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
-        return column, pa.array([float(v) for v in code.levels], pa.float64())
+        check_floats(code, column.type.bit_width)
+        return _plain(column), pa.array([float(v) for v in code.levels], pa.float64())
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     return column.cast(pa.int64()), pa.array(code.levels, pa.int64())
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """float64 with NULL for NaN. Arrow compares bits: adding zero makes 0.0 of -0.0."""
+    column = pc.add(column.cast(pa.float64()), 0.0)
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+
+
+def exact_below(bits: int) -> int:
+    """The least whole number that a float of so many bits may confuse with the next one."""
+    return {16: 2**11, 32: 2**24}.get(bits, 2**53)
+
+
+def check_floats(code: Coded, bits: int) -> None:
+    """Refuse a list that floats of so many bits cannot tell apart, whatever the records are."""
+    if any(abs(int(level)) >= exact_below(bits) for level in code.levels):
+        raise DataError(
+            f"column {code.column!r} holds floating-point numbers, which cannot tell the whole "
+            "numbers of its public list apart; store it as whole numbers or as text"
+        )

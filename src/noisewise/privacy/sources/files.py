@@ -1,9 +1,7 @@
-"""Parquet and Arrow files; and which files a path, a folder or a glob means."""
+"""Parquet and Arrow files; and the right reader for each file that a path means."""
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,21 +11,15 @@ import pyarrow.dataset as ds
 from noisewise.artifact import ArgumentError, NoisewiseError, SourceError
 from noisewise.privacy.sources.arrow import Batches, Types
 from noisewise.privacy.sources.csv_files import CsvFile
+from noisewise.privacy.sources.paths import FORMATS, PACKED, find_files
 from noisewise.privacy.sources.scan import scan
 from noisewise.privacy.sum_plan import SumPlan
-
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".arrow": "ipc",
-    ".feather": "ipc",
-    ".ipc": "ipc",
-}
 
 
 class TypedFile:
     """A Parquet or Arrow file. Each is read by its own schema: parts may differ in types."""
+
+    spelled = False
 
     def __init__(self, path: str, kind: str) -> None:
         self._path = path
@@ -62,27 +54,14 @@ class TypedFile:
 
 
 def open_files(pattern: str) -> list[Batches]:
-    """The files, in order of their names, which must be of one format."""
-    paths = _find(os.path.expanduser(pattern), pattern)
+    """Return a reader for each file, in order of their names; they must be of one format."""
+    paths = find_files(pattern)
     formats = {FORMATS.get(Path(p).suffix.lower()) for p in paths}
     if len(formats) != 1 or None in formats:
+        packed = any(Path(p).suffix.lower() in PACKED for p in paths)
         raise ArgumentError(
             f"source: {pattern!r} must name files of one kind, ending in {', '.join(FORMATS)}"
+            + ("; compressed files are not read: unpack them first" if packed else "")
         )
     kind = str(formats.pop())
     return [CsvFile(p) if kind == "csv" else TypedFile(p, kind) for p in paths]
-
-
-def _find(expanded: str, pattern: str) -> list[str]:
-    if not pattern:
-        raise ArgumentError("source: the path is empty")
-    path = Path(expanded)
-    if path.is_file():
-        return [str(path)]
-    if path.is_dir():
-        found = sorted(str(p) for p in path.rglob("*") if p.suffix.lower() in FORMATS)
-    else:
-        found = sorted(p for p in glob.glob(expanded, recursive=True) if Path(p).is_file())
-    if not found:
-        raise SourceError(f"source: no file matches {pattern!r}")
-    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from noisewise.artifact import DataError, NoisewiseError, SourceError
+from noisewise.artifact import ArgumentError, DataError, NoisewiseError, SourceError
 from noisewise.privacy.sources.arrow import BATCH_ROWS, Types, guarded
 from noisewise.privacy.sources.scan import scan
 from noisewise.privacy.sum_plan import SumPlan
@@ -23,6 +23,7 @@ class PandasBatches:
     """A pandas frame; only the columns asked for are converted, in slices."""
 
     name = "the data frame"
+    spelled = False
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
@@ -76,6 +77,7 @@ class PolarsBatches:
     """A Polars frame, computed already or not; only the columns asked for are."""
 
     name = "the Polars frame"
+    spelled = False
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
@@ -113,11 +115,20 @@ def _polars_type(name: str, kind: Any) -> pa.DataType | None:
 
 
 class DatasetBatches:
-    """An Arrow dataset."""
+    """An Arrow dataset of a typed format.
+
+    Of CSV and JSON, Arrow would guess the types from other records, and where records end.
+    """
 
     name = "the dataset"
+    spelled = False
 
     def __init__(self, dataset: ds.Dataset) -> None:
+        if _is_text(dataset):
+            raise ArgumentError(
+                "source: an Arrow dataset of CSV or JSON files is not accepted, because its types "
+                "are guessed from the first records; give the path of the CSV files instead"
+            )
         self._dataset = dataset
 
     def types(self) -> Types:
@@ -139,3 +150,11 @@ class DatasetBatches:
             f"{self.name} could not be read to its end: a file is damaged, or a value is not of "
             "its column's type"
         )
+
+
+def _is_text(dataset: ds.Dataset) -> bool:
+    """Tell whether any part of it is CSV or JSON."""
+    layout = getattr(dataset, "format", None)
+    if isinstance(layout, ds.CsvFileFormat | ds.JsonFileFormat):
+        return True
+    return any(_is_text(child) for child in getattr(dataset, "children", ()))

@@ -18,7 +18,14 @@ import pyarrow as pa
 from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.sources.arrow import BATCH_ROWS, MOST_NAMES, guarded
+from noisewise.privacy.sources import spellings
+from noisewise.privacy.sources.arrow import (
+    BATCH_ROWS,
+    MOST_NAMES,
+    check_floats,
+    exact_below,
+    guarded,
+)
 from noisewise.privacy.sources.gather import Gathered
 from noisewise.privacy.sources.snapshot import snapshot
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Progress, SumPlan, Sums
@@ -76,6 +83,8 @@ class IbisSource:
             _check_list(self._table[code.column].type(), code)
         prepared = self._ask("translating the plan", lambda: prepare(self._table, plan))
         with self._one_state():
+            if plan.person is not None:
+                self._check_ids(plan.person.column)
             gathered = self._gather(prepared)
         if progress is not None:
             progress(gathered.rows, gathered.rows)
@@ -109,6 +118,17 @@ class IbisSource:
             )
             yield
             self._ask("ending a transaction", held.close)
+
+    def _check_ids(self, column: str) -> None:
+        """Ids that are floats must be small enough to tell two people apart."""
+        from noisewise.privacy.sources.pushdown import merged_ids
+
+        kind = self._table[column].type()
+        if kind.is_floating():
+            most = exact_below(8 * kind.nbytes)
+            query = partial(merged_ids, self._table, column, most)
+            if self._fetch("looking at ids", query).column("n")[0].as_py():
+                raise spellings.merged_ids(column)
 
     def _gather(self, prepared: Prepared) -> Gathered:
         gathered = Gathered(prepared.plan, prepared.missing, prepared.unlisted)
@@ -198,6 +218,8 @@ def _check_list(kind: Any, code: Coded) -> None:
     if kind.is_string() != isinstance(code.levels[0], str):
         held, listed = ("text", "whole numbers") if kind.is_string() else ("numbers", "text")
         raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
+    if kind.is_floating():
+        check_floats(code, 8 * kind.nbytes)
 
 
 def _is_numeric(kind: Any) -> bool:

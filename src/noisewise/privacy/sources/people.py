@@ -6,7 +6,7 @@ with the number of people, not of records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,11 @@ def sum_people(
     _check_alike(counted, plan.person)
     parts = [np.zeros((_components(p), 1), np.int64) for p in plan.parts]
     left = dict(counted)
+    places = _two_spellings(counted, tables)
     total, done = done, 0
-    for table in tables:
+    for number, table in enumerate(tables):
         for codes, people, rows in read(table, plan):
+            _place(places, people, number)
             _take(left, _tally(codes, people))
             _add(codes, people, plan, counted, parts)
             done += rows
@@ -52,6 +54,7 @@ def sum_people(
                 progress(done, total)
     if any(left.values()):
         raise changed()
+    _check_spellings(places, plan.person)
     sizes = np.array([len(counted)], np.int64)
     return Sums(tuple(parts), sizes, tuple(sorted(missing)), tuple(sorted(unlisted)))
 
@@ -78,6 +81,37 @@ def _check_alike(people: Iterable[Any], person: Person) -> None:
             f"column {person.column!r} holds text in one part of the table and numbers in "
             "another; whose record it is must be told alike everywhere"
         )
+
+
+def _two_spellings(people: Mapping[Any, int], tables: Sequence[Any]) -> dict[str, set[int]]:
+    """Ids of CSV files spelled both as "7" and as "7.0"; the files they stand in, none yet."""
+    if len(tables) < 2 or not any(table.spelled for table in tables):
+        return {}
+    floats = [one for one in people if one.endswith(".0") and one.removesuffix(".0") in people]
+    return {spelling: set() for one in floats for spelling in (one, one.removesuffix(".0"))}
+
+
+def _place(places: dict[str, set[int]], people: Any, number: int) -> None:
+    """Note in which file an id with two spellings is found."""
+    if places:
+        for one in places.keys() & set(people.dictionary.to_pylist()):
+            places[one].add(number)
+
+
+def _check_spellings(places: dict[str, set[int]], person: Person) -> None:
+    """Refuse a table in which one file has "7" and another "7.0", and none has both.
+
+    A missing id in one file makes pandas write the other ids there as floats. Where a file has
+    both spellings they are text, and two people.
+    """
+    for one, files in places.items():
+        whole = places.get(one.removesuffix(".0"), files)
+        if not files & whole:
+            raise DataError(
+                f"column {person.column!r} holds ids as whole numbers in one file and as "
+                "floating-point numbers in another; whose record it is must be told alike "
+                "everywhere"
+            )
 
 
 def _note(

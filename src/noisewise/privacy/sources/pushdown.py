@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import ibis.expr.operations as ops
 from noisewise.privacy.lattice import Coded, Feature
 from noisewise.privacy.sources.expressions import (
     bit,
+    constant,
     is_listed,
     key_of,
     level_of,
@@ -170,6 +172,14 @@ def prepare(table: Any, plan: SumPlan) -> Prepared:
         | ({} if plan.person is None else {"mperson": plan.person.column}),
         {f"f{key}": column for column, key in keys.items()},
     )
+
+
+def merged_ids(table: Any, column: str, most: int) -> Any:
+    """The number of finite ids, as column n, that are floats of size ``most`` or more."""
+    x = person_of(table, column)
+    large = (x >= constant(most)) | (x <= constant(-most))
+    finite = (x < constant(math.inf)) & (x > constant(-math.inf))
+    return table.filter(large & finite).aggregate(n=ibis._.count())
 
 
 def numbers(table: Any, plan: SumPlan) -> Any:
