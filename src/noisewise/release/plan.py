@@ -12,6 +12,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics import Exponents
 from noisewise.release.lattice import Coded, Feature, Scaled
+from noisewise.release.selection import Selection
 
 MAX_PRODUCT = 2**30
 
@@ -131,6 +132,9 @@ class Source(Protocol):
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Raise DataError unless the columns exist and have a usable type."""
+
+    def selection(self) -> Selection:
+        """Return which of the records it hands over: all, some by a filter, or not known."""
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Carry out the plan exactly; SourceError where the table cannot be read."""

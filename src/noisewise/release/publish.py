@@ -50,6 +50,7 @@ from noisewise.release.plan import (
     Sums,
 )
 from noisewise.release.quantiles import candidate_lattice, choose
+from noisewise.release.selection import refuse_selection
 from noisewise.release.sensitivity import sensitivity
 from noisewise.release.sources import open_source
 
@@ -116,6 +117,7 @@ def publish(source: Any, order: Order) -> Release:
     group = () if order.groups is None else (order.groups.column,)
     person = () if order.person is None else (order.person.column,)
     reader.check(tuple(order.bounds), (*order.coded, *group, *person))
+    refuse_selection(reader.selection(), order.terms.guarantee.neighbours)
     if order.wishes:
         bounds, selections = _search(reader, order, costs["bounds"], till)
     else:

@@ -19,6 +19,7 @@ from noisewise.release.partition.fit import Marginals, fit
 from noisewise.release.partition.moments import Read, read
 from noisewise.release.plan import Progress, Sums
 from noisewise.release.publish import Order, Till, assemble, refuse
+from noisewise.release.selection import refuse_selection
 from noisewise.release.sources import open_source
 
 _UNFIT = 20
@@ -51,6 +52,7 @@ def publish(
     till = Till(order)
     reader = open_source(source)
     reader.check(job.ask.columns, ())
+    refuse_selection(reader.selection(), job.ask.terms.guarantee.neighbours)
     table = read(reader, job.ask.plan, job.ask.partitions, progress)
     _refuse_table(table, order, job.ask)
     prior = job.ask.prior.settled(table.rows)

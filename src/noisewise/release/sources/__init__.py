@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,13 @@ from noisewise.artifact import ArgumentError
 from noisewise.release.plan import Source
 from noisewise.release.sources.arrow import ArrowSource, TableBatches
 from noisewise.release.sources.files import open_files
-from noisewise.release.sources.frames import DatasetBatches, PandasBatches, PolarsBatches
+from noisewise.release.sources.frames import (
+    DatasetBatches,
+    PandasBatches,
+    PolarsBatches,
+    dataset_selection,
+)
+from noisewise.release.sources.polars_plan import polars_selection
 
 ACCEPTED = (
     "a path or glob of CSV, Parquet or Arrow files, a database URL such as "
@@ -32,9 +39,9 @@ def open_source(source: Any) -> Source:
     if _is_a(source, "pandas", "DataFrame"):
         return ArrowSource(PandasBatches(source))
     if _is_a(source, "polars", "DataFrame", "LazyFrame"):
-        return ArrowSource(PolarsBatches(source))
+        return ArrowSource(PolarsBatches(source), selects=partial(polars_selection, source))
     if isinstance(source, ds.Dataset):
-        return ArrowSource(DatasetBatches(source))
+        return ArrowSource(DatasetBatches(source), selects=partial(dataset_selection, source))
     if isinstance(source, pa.RecordBatch):
         return ArrowSource(TableBatches(pa.Table.from_batches([source])))
     if isinstance(source, pa.Table):

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.release.lattice import Coded
 from noisewise.release.plan import Progress, SumPlan, Sums
+from noisewise.release.selection import Selection, whole
 from noisewise.release.sources.people import sum_people
 from noisewise.release.sums import Accumulator, Columns
 
@@ -83,8 +84,10 @@ class TableBatches:
 class ArrowSource:
     """Source over local data: one table, or several files that make up one."""
 
-    def __init__(self, *batches: Batches) -> None:
+    def __init__(self, *batches: Batches, selects: Callable[[], Selection] = whole) -> None:
+        """Files and tables keep all their records; ``selects`` says so of a frame or dataset."""
         self._all = batches
+        self._selects = selects
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Columns exist, once each, in every file; numbers are numbers."""
@@ -102,6 +105,10 @@ class ArrowSource:
                         f"column {column!r} must hold text or whole numbers, "
                         f"but holds {known[column]}"
                     )
+
+    def selection(self) -> Selection:
+        """Return which records it hands over."""
+        return guarded(self._selects, partial(self._all[0].explain, None))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """One pass; two where people have several records, whose number has to be known first."""

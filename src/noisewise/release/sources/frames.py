@@ -11,8 +11,9 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.release.plan import SumPlan
+from noisewise.release.selection import ALL, Selection, some
 from noisewise.release.sources.arrow import BATCH_ROWS, Types, guarded
-from noisewise.release.sources.scan import scan
+from noisewise.release.sources.scan import is_filtered, scan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,6 +111,11 @@ def _polars_type(name: str, kind: Any) -> pa.DataType | None:
         return pl.Series(name, [], kind).to_arrow().type
     except (pa.ArrowException, TypeError, ValueError, pl.exceptions.PolarsError):
         return None
+
+
+def dataset_selection(dataset: ds.Dataset) -> Selection:
+    """Return what a dataset keeps: Arrow's filters look at one row at a time."""
+    return some("a filter") if is_filtered(dataset) else ALL
 
 
 class DatasetBatches:

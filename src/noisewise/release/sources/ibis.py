@@ -19,6 +19,7 @@ from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.release.lattice import Coded
 from noisewise.release.plan import CellCounts, Histogram, Progress, SumPlan, Sums
+from noisewise.release.selection import Selection
 from noisewise.release.sources.arrow import BATCH_ROWS, MOST_NAMES, guarded
 from noisewise.release.sources.gather import Gathered
 from noisewise.release.sources.snapshot import snapshot
@@ -65,6 +66,12 @@ class IbisSource:
                 raise DataError(
                     f"column {column!r} must hold text or whole numbers, but holds {types[column]}"
                 )
+
+    def selection(self) -> Selection:
+        """Return which records the expression keeps of the table or view it is made from."""
+        from noisewise.release.sources.lineage import ibis_selection
+
+        return self._ask("looking up the table", lambda: ibis_selection(self._table))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
