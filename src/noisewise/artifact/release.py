@@ -277,8 +277,13 @@ class Release:
 
     def statement(self) -> str:
         """The promise in words: of one record, or of all records of a person."""
+        return self.guarantee.statement(self.unit)
+
+    @property
+    def unit(self) -> str | None:
+        """The column that says whose a record is, where people are protected; else None."""
         units = [b.statistic.unit for b in self.blocks if isinstance(b.statistic, PersonTables)]
-        return self.guarantee.statement(units[0] if units else None)
+        return units[0] if units else None
 
     def __repr__(self) -> str:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)

@@ -186,7 +186,8 @@ class Till:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._cost = cost_of(order.terms.guarantee)
+        person = None if order.person is None else order.person.column
+        self._cost = cost_of(order.terms.guarantee, person)
         self._receipt: Receipt | None = None
         if order.ledger is None and order.dataset is not None:
             raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
