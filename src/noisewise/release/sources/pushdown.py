@@ -15,6 +15,7 @@ from noisewise.release.lattice import Coded, Feature
 from noisewise.release.plan import CellCounts, Histogram, ProductSums, SumPlan
 from noisewise.release.sources.expressions import (
     bit,
+    constant,
     is_listed,
     key_of,
     level_of,
@@ -173,8 +174,14 @@ def prepare(table: Any, plan: SumPlan) -> Prepared:
 
 
 def numbers(table: Any, plan: SumPlan) -> Any:
-    """The plan's numeric columns as they are: float64, filled where a fill value is public."""
-    return table.select(**{c: number(table, c, fill) for c, fill in plan.numeric.items()})
+    """Return the plan's numeric columns as float64, filled where a fill value is public, in order.
+
+    An engine keeps no order of its own. Sorted by all columns, two rows that are told apart by
+    nothing hold the same bits (0.0 for -0.0), so that the order is made of the records alone.
+    """
+    t = table.select(**{c: number(table, c, fill) for c, fill in plan.numeric.items()})
+    t = t.select(**{c: ibis.ifelse(t[c] == constant(0), constant(0), t[c]) for c in plan.numeric})
+    return t.order_by(list(plan.numeric))
 
 
 def _once(records: Any) -> Any:
