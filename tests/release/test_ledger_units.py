@@ -223,6 +223,23 @@ def test_people_cannot_be_stated_over_spends_on_records(where: str) -> None:
         ledger.set_budget("people", epsilon=1.0, unit="record")
 
 
+def test_a_spend_of_version_one_among_ours_is_found(where: str) -> None:
+    old_ledger(where)
+    with open_ledger(where) as ledger:
+        ledger.spend("people", cost("user"), "ours")
+        last = ledger.entries("people")[-1]
+        theirs = replace(last, entry="theirs", number=3, previous=last.digest, unit=None)
+        theirs = replace(theirs, digest=digest_of(theirs))
+        values = ", ".join("NULL" if v is None else repr(v) for v in vars(theirs).values())
+        run(
+            where,
+            f"INSERT INTO noisewise_entry VALUES ({values})",
+            "UPDATE noisewise_account SET spent_units = 200000000000, entries = 3, "
+            f"head = '{theirs.digest}'",
+        )
+        assert "made by version 0.1" in str(ledger.audit()[0])
+
+
 # -- releases ----------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from noisewise.release.plan import CellCounts, Histogram, Progress, SumPlan, Sum
 from noisewise.release.selection import Selection
 from noisewise.release.sources.arrow import BATCH_ROWS, MOST_NAMES, guarded
 from noisewise.release.sources.gather import Gathered
+from noisewise.release.sources.quiet import quiet
 from noisewise.release.sources.snapshot import snapshot
 
 if TYPE_CHECKING:
@@ -158,7 +159,11 @@ class IbisSource:
         return self._ask(step, lambda: _collected(query()))
 
     def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
-        return guarded(question, partial(self._failure, step))
+        def quietly() -> Answer:
+            with quiet(self._table.get_backend()):
+                return question()
+
+        return guarded(quietly, partial(self._failure, step))
 
     def _failure(self, step: str) -> SourceError:
         return SourceError(

@@ -15,7 +15,7 @@ Below = Callable[[str, str | None], Selection]
 
 ROW_BY_ROW = (
     "Column Identifier Star Alias Literal Boolean Null Cast TryCast DataType DataTypeParam Paren "
-    "EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Not Is Between In Like ILike "
+    "EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Not Is Between In Any Array Like ILike "
     "Add Sub Mul Div IntDiv Mod Neg Abs Round Floor Ceil Sqrt Exp Ln "
     "Coalesce Nullif Case If Greatest Least Lower Upper Trim Length DPipe Concat Substring"
 )
