@@ -50,7 +50,7 @@ def test_an_engines_error_does_not_quote_a_record(load: Any, engine: str) -> Non
 
 
 def test_spark_does_not_print_a_record(tmp_path: Path) -> None:
-    """Finding 9 of the audit. In a process of its own: Java keeps the standard error it began with."""
+    """Finding 9 of the audit; in a process of its own, whose standard error Java inherits."""
     worker = [sys.executable, "-m", "tests.engines.failing_spark", str(tmp_path)]
     done = subprocess.run(worker, capture_output=True, text=True, timeout=300, check=True)
     assert "Spark: summing failed" in done.stdout
