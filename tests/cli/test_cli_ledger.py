@@ -78,6 +78,7 @@ def test_set_then_show(book: str) -> None:
         "spent": 0.0,
         "remaining": 1.0,
         "neighbours": "replace-one",
+        "unit": None,
         "entries": 1,
     }
 
@@ -142,3 +143,12 @@ def test_a_release_that_costs_more_than_was_paid_is_found_by_file(
     (finding,) = read("audit", book, str(doctored))["findings"]
     assert cheap is not None
     assert (finding["entry"], finding["files"]) == (cheap.entry, [str(doctored)])
+
+
+def test_the_unit_is_set_and_shown(book: str) -> None:
+    call("set", book, "--dataset", "visits", "--epsilon", "1", "--unit", "user")
+    assert "user" in call("show", book, "--dataset", "visits").stdout
+    units = {a["dataset"]: a["unit"] for a in read("show", book)["accounts"]}
+    assert units == {"people": None, "visits": "user"}
+    (entry,) = read("show", book, "--dataset", "visits")["entries"]
+    assert entry["unit"] == "user"

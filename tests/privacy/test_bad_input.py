@@ -148,10 +148,15 @@ def failing_plan() -> pl.LazyFrame:
     return pl.LazyFrame(GOOD).with_columns(pl.col(SECRET))
 
 
-@pytest.mark.parametrize("frame", [failing_cast, failing_function, failing_plan])
+@pytest.mark.parametrize("frame", [failing_cast, failing_plan])
 def test_a_lazy_frame_that_fails(frame: Callable[[], pl.LazyFrame], refused: Refused) -> None:
     message = refused(nw.SourceError, regression, frame())
     assert "what Polars said is withheld" in message
+
+
+def test_a_lazy_frame_with_a_function_of_its_owners(refused: Refused) -> None:
+    message = refused(nw.ArgumentError, regression, failing_function())
+    assert "cannot be looked into (`.collect()` it first)" in message
 
 
 NO_SOURCES = [

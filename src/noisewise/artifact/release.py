@@ -242,8 +242,13 @@ class Release:
 
     def statement(self) -> str:
         """Return the promise in words: of one record, or of all records of a person."""
+        return self.guarantee.statement(self.unit)
+
+    @property
+    def unit(self) -> str | None:
+        """The column that says whose a record is, where people are protected; else None."""
         columns = (b.statistic.person_column for b in self.blocks)
-        return self.guarantee.statement(next((c for c in columns if c is not None), None))
+        return next((c for c in columns if c is not None), None)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)

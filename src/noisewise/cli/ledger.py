@@ -76,6 +76,13 @@ def set_budget(
         str | None,
         typer.Option(help=f"{', '.join(RELATIONS)}; if not given, the first spend decides."),
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="What is protected: record, or the COLUMN that says whose a record is; if not "
+            "given, the first spend decides."
+        ),
+    ] = None,
 ) -> None:
     """Set or change a budget; the ledger is created if it is not there."""
     asked_budget(epsilon, rho)  # a mistake here must not leave an empty ledger behind
@@ -83,7 +90,9 @@ def set_budget(
     if neighbours not in (None, *RELATIONS[:2]) and not within:
         raise ArgumentError(f"neighbours={neighbours!r}: expected one of {', '.join(RELATIONS)}")
     with open_ledger(ledger, create=True) as book:
-        account = book.set_budget(dataset, epsilon=epsilon, rho=rho, neighbours=neighbours)
+        account = book.set_budget(
+            dataset, epsilon=epsilon, rho=rho, neighbours=neighbours, unit=unit
+        )
         _console().print(_account_table(book, (account,)))
 
 
@@ -130,7 +139,7 @@ def _receipts(paths: list[Path]) -> tuple[Paid, list[Finding]]:
         if release.receipt is None:
             findings.append(Finding(None, f"{path}: no ledger paid for this release"))
         else:
-            paid.append((path, release.receipt, cost_of(release.guarantee)))
+            paid.append((path, release.receipt, cost_of(release.guarantee, release.unit)))
     return paid, findings
 
 
@@ -156,13 +165,14 @@ def _audit_json(book: Ledger, findings: list[Finding], paid: Paid) -> dict[str, 
 
 
 def _account_json(account: Account) -> dict[str, Any]:
-    names = ("dataset", "accounting", "budget", "spent", "remaining", "neighbours", "entries")
+    amounts = ("budget", "spent", "remaining")
+    names = ("dataset", "accounting", *amounts, "neighbours", "unit", "entries")
     return {name: getattr(account, name) for name in names}
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
     names = ("entry", "number", "kind", "accounting", "asked", "amount", "former", "neighbours")
-    more = ("description", "created", "previous", "digest")
+    more = ("unit", "description", "created", "previous", "digest")
     return {name: getattr(entry, name) for name in names + more}
 
 
@@ -171,9 +181,12 @@ def _account_table(book: Ledger, accounts: tuple[Account, ...]) -> Table:
     for name in ("budget", "spent", "remaining"):
         table.add_column(name, justify="right")
     table.add_column("neighbours")
+    table.add_column("unit")
     for a in accounts:
         amounts = (decimal(u) for u in (a.budget_units, a.spent_units, a.remaining_units))
-        table.add_row(a.dataset, a.parameter, *amounts, a.neighbours or "(first spend decides)")
+        open_still = "(first spend decides)"
+        unit = a.unit or ("(not recorded)" if a.spent_units else open_still)
+        table.add_row(a.dataset, a.parameter, *amounts, a.neighbours or open_still, unit)
     return table
 
 

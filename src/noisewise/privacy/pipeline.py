@@ -39,6 +39,7 @@ from noisewise.privacy.ledger.accounts import cost_of
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.private_quantiles import candidate_lattice, choose_bounds
+from noisewise.privacy.selection import refuse_selection
 from noisewise.privacy.sensitivity import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import (
@@ -112,6 +113,7 @@ def publish(source: Any, order: Order) -> Release:
     group = () if order.groups is None else (order.groups.column,)
     person = () if order.person is None else (order.person.column,)
     reader.check(tuple(order.bounds), (*order.coded, *group, *person))
+    refuse_selection(reader.selection(), order.terms.guarantee.neighbours)
     if order.private_bounds:
         bounds, selections = _search(reader, order, costs[BOUNDS], payment)
     else:
@@ -181,7 +183,8 @@ class Payment:
 
     def __init__(self, order: Order) -> None:
         self._family = order.family
-        self._cost = cost_of(order.terms.guarantee)
+        person = None if order.person is None else order.person.column
+        self._cost = cost_of(order.terms.guarantee, person)
         self._receipt: Receipt | None = None
         self._options = options = order.options
         if options.ledger is None and options.dataset is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics import Exponents
 from noisewise.privacy.lattice import Coded, Feature, Scaled
+from noisewise.privacy.selection import KeptRecords
 
 MAX_PRODUCT = 2**30
 """The largest product of lattice values: 2**32 of them fit into 64-bit sums."""
@@ -133,6 +134,9 @@ class Source(Protocol):
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Raise DataError unless the columns exist and have a usable type."""
+
+    def selection(self) -> KeptRecords:
+        """Return which of the records it hands over: all, some by a filter, or not known."""
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Carry out the plan exactly; SourceError where the table cannot be read."""

@@ -23,6 +23,7 @@ from noisewise.models.partition.conjugate_regression import CoefficientPosterior
 from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
 from noisewise.models.partition.regression_question import RegressionQuestion
 from noisewise.privacy.pipeline import Order, Payment, assemble, refuse_unfit
+from noisewise.privacy.selection import refuse_selection
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import Sums
 
@@ -54,6 +55,7 @@ def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     payment = Payment(order)
     reader = open_source(source)
     reader.check(query.question.columns, ())
+    refuse_selection(reader.selection(), query.question.terms.guarantee.neighbours)
     progress = order.options.progress
     table = read_partitions(reader, query.question.plan, query.question.partitions, progress)
     _refuse_table(table, order, query.question)

@@ -27,6 +27,18 @@ UNITS_PER_ONE = 10**12
 LARGEST = 2**63 - 1
 PARAMETER = {"pure": "epsilon", "zcdp": "rho"}
 
+RECORD = "record"
+"""The privacy unit where each record is protected by itself."""
+COLUMN = "column:"
+"""Goes before the name of a column that would read like something else, such as "record"."""
+
+
+def unit_word(column: str | None) -> str:
+    """Return a privacy unit as one word: "record", or the column that says whose a record is."""
+    if column is None:
+        return RECORD
+    return COLUMN + column if column == RECORD or column.startswith(COLUMN) else column
+
 
 def exact(value: object, name: str) -> Fraction:
     """The decimal number a float stands for; anything but a positive finite number is refused."""
@@ -83,18 +95,21 @@ class Cost:
     """What a release costs: ε if ``accounting`` is "pure", ρ if it is "zcdp".
 
     ``neighbours`` names the relation the guarantee holds under. The ledger does not interpret it;
-    it only insists that all spends of one account agree.
+    it only insists that all spends of one account agree. So it does with ``unit``: what one person
+    is taken to be, a record or all records with one value of a column (:func:`unit_word`).
     """
 
     accounting: Accounting
     amount: float
     neighbours: str
+    unit: str = RECORD
 
     def __post_init__(self) -> None:
         if self.accounting not in get_args(Accounting):
             raise ArgumentError(f'accounting={self.accounting!r}: expected "pure" or "zcdp"')
         exact(self.amount, PARAMETER[self.accounting])
         printable(self.neighbours, "neighbours")
+        printable(self.unit, "unit")
 
     @property
     def asked(self) -> str:
@@ -105,10 +120,13 @@ class Cost:
         return f"{PARAMETER[self.accounting]} {self.asked}"
 
 
-def cost_of(guarantee: Guarantee) -> Cost:
-    """The cost of a whole release, from the guarantee in its file."""
+def cost_of(guarantee: Guarantee, unit: str | None = None) -> Cost:
+    """Return the cost of a whole release, from the guarantee in its file.
+
+    ``unit`` is the column that says whose a record is, where the release protects people.
+    """
     amount = guarantee.epsilon if guarantee.rho is None else guarantee.rho
-    return Cost(guarantee.accounting, amount, guarantee.relation)
+    return Cost(guarantee.accounting, amount, guarantee.relation, unit_word(unit))
 
 
 @dataclass(frozen=True)
@@ -117,6 +135,8 @@ class Account:
 
     Fields are the stored columns, amounts in whole units; the properties speak ε or ρ. ``entries``
     counts the history (budget changes and spends) and ``head`` is the digest of its last entry.
+    ``unit`` is None until it is set or the first spend decides; with spends, it is None only in an
+    account that version 0.1 wrote.
     """
 
     dataset: str
@@ -126,6 +146,7 @@ class Account:
     spent_units: int
     entries: int
     head: str
+    unit: str | None = None
 
     @property
     def parameter(self) -> str:
@@ -158,7 +179,8 @@ class Entry:
     """One line of an account's history: a spend, or a budget set or changed.
 
     ``asked`` and ``accounting`` keep the request as it was made; ``units`` is the spend in the
-    account's own currency, or the new budget, whose predecessor is ``former_units``.
+    account's own currency, or the new budget, whose predecessor is ``former_units``. ``unit`` is
+    None for spends that version 0.1 recorded.
     """
 
     entry: str
@@ -174,6 +196,7 @@ class Entry:
     created: str
     previous: str
     digest: str
+    unit: str | None = None
 
     @property
     def amount(self) -> float:
@@ -186,8 +209,10 @@ class Entry:
         return None if self.former_units is None else self.former_units / UNITS_PER_ONE
 
     def columns(self) -> tuple[Any, ...]:
-        """All that the digest covers, in the order of the stored columns."""
-        return tuple(vars(self).values())[:-1]
+        """Return all that the digest covers; the unit where there is one, as of version 0.2."""
+        covered = {name: value for name, value in vars(self).items() if name != "digest"}
+        unit = covered.pop("unit")
+        return (*covered.values(), *(() if unit is None else (unit,)))
 
 
 @dataclass(frozen=True)

@@ -40,17 +40,21 @@ class Ledger:
         epsilon: float | None = None,
         rho: float | None = None,
         neighbours: str | None = None,
+        unit: str | None = None,
     ) -> Account:
         """Open an account, or change its budget; either way it becomes part of the history.
 
-        Currency and neighbour relation may change only while nothing is spent, and no budget may
-        fall below what is spent.
+        Currency, neighbour relation and privacy unit ("record", or the column that says whose a
+        record is) may change only while nothing is spent, and no budget may fall below what is
+        spent. A unit that version 0.1 did not record may be stated once.
         """
         accounting, amount = rules.asked_budget(epsilon, rho)
-        wanted = rules.opened(self.id, dataset, accounting, amount, neighbours)
+        wanted = rules.opened(self.id, dataset, accounting, amount, neighbours, unit)
         with self._writing() as rows:
             rows.open(wanted)
-            after, entry = rules.set_budget(self._find(rows, dataset), wanted, amount)
+            account = self._find(rows, dataset)
+            rules.refuse_untrue_unit(account, wanted, rows.entries(dataset))
+            after, entry = rules.set_budget(account, wanted, amount)
             rows.append(after, entry)
         return after
 
@@ -114,6 +118,8 @@ class Ledger:
                 f"dataset={dataset!r} has no budget in {self._store.place}; it has "
                 f"{_names(rows)}. Set one with `noisewise ledger set`"
             )
+        if account.unit is None and account.spent_units:
+            return rules.with_known_unit(account, rows.entries(account.dataset))
         return account
 
     def _only(self, rows: Rows) -> str:

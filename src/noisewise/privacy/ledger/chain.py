@@ -35,7 +35,7 @@ def verify(ledger: str, account: Account, entries: Sequence[Entry]) -> Iterator[
     if not entries:
         yield Finding(account.dataset, "the account has no history: its entries were deleted")
         return
-    replayed = replace(account, neighbours=None, spent_units=0, entries=0, head=ledger)
+    replayed = replace(account, neighbours=None, unit=None, spent_units=0, entries=0, head=ledger)
     for entry in entries:
         broken = _broken_link(replayed, entry)
         if broken:
@@ -68,6 +68,11 @@ def _broken_link(account: Account, entry: Entry) -> str | None:
         return f"entry {entry.number} ({entry.entry}) does not follow the entry before it"
     if entry.number == 1 and entry.kind != "budget":
         return "the history does not begin with a budget"
+    if entry.kind == "spend" and account.unit is not None and entry.unit != account.unit:
+        return (
+            f"entry {entry.number} ({entry.entry}) protects the unit {entry.unit!r}, the account "
+            f"{account.unit!r} (a spend without a unit was made by version 0.1)"
+        )
     return None
 
 
@@ -76,7 +81,13 @@ def _applied(account: Account, entry: Entry) -> Account:
         changed = replace(account, accounting=entry.accounting, budget_units=entry.units)
     else:
         changed = replace(account, spent_units=account.spent_units + entry.units)
-    return replace(changed, neighbours=entry.neighbours, entries=entry.number, head=entry.digest)
+    return replace(
+        changed,
+        neighbours=entry.neighbours,
+        unit=entry.unit or account.unit,
+        entries=entry.number,
+        head=entry.digest,
+    )
 
 
 def match(
@@ -114,4 +125,6 @@ def _mismatch(entry: Entry | None, receipt: Receipt, cost: Cost) -> str | None:
             f"the spend {entry.entry} is under {entry.neighbours!r} neighbours, "
             f"the release under {cost.neighbours!r}"
         )
+    if entry.unit not in (None, cost.unit):
+        return f"the spend {entry.entry} is per {entry.unit!r}, the release per {cost.unit!r}"
     return None

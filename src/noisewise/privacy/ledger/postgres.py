@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from noisewise.artifact import ArgumentError, SourceError
-from noisewise.privacy.ledger.store import CREATE_HINT, Rows, create_tables, identity
+from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_tables, identity
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,6 +28,10 @@ CREATION_LOCK = 6_647_935_241
 TABLES = (
     "SELECT tablename FROM pg_catalog.pg_tables "
     "WHERE tablename = 'noisewise_ledger' AND schemaname = ANY (current_schemas(false))"
+)
+UNITS = (
+    "SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid = 'noisewise_account'::regclass "
+    "AND attname = 'unit' AND NOT attisdropped"
 )
 DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', true) "
@@ -42,6 +46,7 @@ class PostgresStore:
         options = _options(url)
         self._place = f"{options.get('dbname', 'default')!r} at {options.get('host', 'local')!r}"
         self._secrets = [str(options[k]) for k in ("password", "sslpassword") if options.get(k)]
+        self._units = False
         self._connection = self._connect(options)
         try:
             self._id = self._prepare(create)
@@ -76,6 +81,11 @@ class PostgresStore:
     def _has_tables(self) -> bool:
         return bool(self._execute(TABLES))
 
+    def _has_units(self) -> bool:
+        """Tell whether the column is there that version 0.1 did not have."""
+        self._units = self._units or bool(self._execute(UNITS))
+        return self._units
+
     @property
     def id(self) -> str:
         """The ledger's own name."""
@@ -91,7 +101,7 @@ class PostgresStore:
         """One snapshot; writers are not kept waiting."""
         with self._transaction():
             self._execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield Rows(self._execute)
+            yield Rows(self._execute, units=self._has_units())
 
     @contextmanager
     def writing(self) -> Iterator[Rows]:
@@ -101,6 +111,10 @@ class PostgresStore:
             # Neither wait for ever for another's lock, nor hold our own for ever if suspended.
             for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
                 self._execute("SELECT set_config(?, ?, true)", (name, f"{PATIENCE_S}s"))
+            if not self._has_units():
+                self._execute("SELECT pg_advisory_xact_lock(?)", (CREATION_LOCK,))
+                for statement in ADD_UNITS:
+                    self._execute(statement.replace("COLUMN", "COLUMN IF NOT EXISTS"))
             yield Rows(self._execute, lock=" FOR UPDATE")
 
     @contextmanager

@@ -8,6 +8,7 @@ library that can say yes to a spend.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from noisewise.artifact import ArgumentError, BudgetError
 from noisewise.privacy.ledger.accounts import (
     PARAMETER,
+    RECORD,
     Account,
     Accounting,
     Cost,
@@ -29,10 +31,15 @@ from noisewise.privacy.ledger.chain import sealed
 
 LONGEST_DESCRIPTION = 1000
 
+BY_RECORD = {"linear-regression", "exponential-family"}
+BY_RECORD |= {"posterior-probability", "posterior-quantile"}
+"""Families of which version 0.1 could protect records only, as it described their spends."""
+
 
 def charge(account: Account, cost: Cost) -> int:
     """What ``cost`` takes from ``account``, in its units; refused where it does not fit."""
     _same_relation(account, cost.neighbours)
+    _same_unit(account, cost.unit)
     units = _converted(account, cost)
     if units > account.remaining_units:
         raise BudgetError(_overdraw(account, cost, units))
@@ -42,7 +49,12 @@ def charge(account: Account, cost: Cost) -> int:
 def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entry]:
     """The account after the spend, and the entry that records it."""
     units = charge(account, cost)
-    after = replace(account, spent_units=account.spent_units + units, neighbours=cost.neighbours)
+    after = replace(
+        account,
+        spent_units=account.spent_units + units,
+        neighbours=cost.neighbours,
+        unit=cost.unit,
+    )
     return _recorded(
         after,
         kind="spend",
@@ -51,6 +63,7 @@ def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entr
         units=units,
         former_units=None,
         neighbours=cost.neighbours,
+        unit=cost.unit,
         description=cleaned(description),
     )
 
@@ -68,7 +81,12 @@ def asked_budget(epsilon: float | None, rho: float | None) -> tuple[Accounting, 
 
 
 def opened(
-    ledger: str, dataset: str, accounting: Accounting, amount: float, neighbours: str | None
+    ledger: str,
+    dataset: str,
+    accounting: Accounting,
+    amount: float,
+    neighbours: str | None,
+    unit: str | None = None,
 ) -> Account:
     """An account with no history yet; its chain begins at the ledger's own name."""
     name = PARAMETER[accounting]
@@ -80,6 +98,7 @@ def opened(
         spent_units=0,
         entries=0,
         head=ledger,
+        unit=None if unit is None else printable(unit, "unit"),
     )
 
 
@@ -89,6 +108,8 @@ def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Accoun
         _same_currency(account, wanted.accounting)
         if wanted.neighbours is not None:
             _same_relation(account, wanted.neighbours)
+        if wanted.unit is not None and account.unit is not None:
+            _same_unit(account, wanted.unit)
     if wanted.budget_units < account.spent_units:
         raise BudgetError(
             f"dataset {account.dataset!r}: {account.parameter} {decimal(account.spent_units)} is "
@@ -98,6 +119,7 @@ def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Accoun
         account,
         accounting=wanted.accounting,
         neighbours=wanted.neighbours or account.neighbours,
+        unit=wanted.unit or account.unit,
         budget_units=wanted.budget_units,
     )
     return _recorded(
@@ -108,6 +130,7 @@ def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Accoun
         units=wanted.budget_units,
         former_units=account.budget_units if account.entries else None,
         neighbours=after.neighbours,
+        unit=after.unit,
         description="budget changed" if account.entries else "budget set",
     )
 
@@ -154,6 +177,49 @@ def _same_relation(account: Account, neighbours: str) -> None:
             f"do not add up. Nothing was drawn. Release with neighbours={account.neighbours!r}, or "
             "set a budget under another dataset name"
         )
+
+
+def with_known_unit(account: Account, history: Iterable[Entry]) -> Account:
+    """Return the account with its unit, where version 0.1 did not record one but it is plain.
+
+    Version 0.1 could weigh people in graphical models alone. Where it booked nothing but releases
+    of other families, the unit is the record.
+    """
+    if account.unit is not None or not account.spent_units:
+        return account
+    spends = [entry.description for entry in history if entry.kind == "spend"]
+    return replace(account, unit=RECORD) if set(spends) <= BY_RECORD else account
+
+
+def refuse_untrue_unit(account: Account, wanted: Account, history: Iterable[Entry]) -> None:
+    """Raise a BudgetError where people are stated as the unit of spends that protect records."""
+    if account.unit is not None or wanted.unit in (None, RECORD):
+        return
+    if any(entry.description in BY_RECORD for entry in history if entry.kind == "spend"):
+        raise BudgetError(
+            f"dataset {account.dataset!r} has spends that protect records, so its unit cannot be "
+            f"{wanted.unit!r}. Set a budget under another dataset name"
+        )
+
+
+def _same_unit(account: Account, unit: str) -> None:
+    if account.unit is None and account.spent_units:
+        raise BudgetError(
+            f"dataset {account.dataset!r} has spends of version 0.1, which did not record whether "
+            f"they protect records or people, and unit {unit!r} was asked for. Nothing was drawn. "
+            "State the unit once, with `noisewise ledger set` and --unit record (or the column "
+            "that was given as unit=), or set a budget under another dataset name"
+        )
+    if account.unit not in (None, unit):
+        raise BudgetError(
+            f"dataset {account.dataset!r} is accounted per unit {account.unit!r}, and unit "
+            f"{unit!r} was asked for: guarantees for different units do not add up. Nothing was "
+            f"drawn. Release {_by_unit(account.unit)}, or set a budget under another dataset name"
+        )
+
+
+def _by_unit(unit: str | None) -> str:
+    return "without unit=" if unit == RECORD else f"with unit={unit!r}"
 
 
 def _same_currency(account: Account, accounting: Accounting) -> None:

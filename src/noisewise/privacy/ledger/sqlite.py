@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from noisewise.artifact import SourceError
-from noisewise.privacy.ledger.store import CREATE_HINT, Rows, create_tables, identity
+from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_tables, identity
 
 PATIENCE_S = 60.0
 
@@ -65,6 +65,11 @@ class SqliteStore:
     def _tables(self) -> set[str]:
         return {row[0] for row in self._execute("SELECT name FROM sqlite_master")}
 
+    def _has_units(self) -> bool:
+        """Tell whether the column is there that version 0.1 did not have."""
+        found = self._execute("SELECT name FROM pragma_table_info('noisewise_account')")
+        return ("unit",) in found
+
     @property
     def id(self) -> str:
         """The ledger's own name."""
@@ -92,7 +97,10 @@ class SqliteStore:
         with self._translated():
             self._execute(begin)
             try:
-                yield Rows(self._execute)
+                if begin != "BEGIN" and self._tables() and not self._has_units():
+                    for statement in ADD_UNITS:
+                        self._execute(statement)
+                yield Rows(self._execute, units=self._has_units())
                 self._execute("COMMIT")
             except BaseException:
                 # A failed COMMIT may or may not have ended the transaction already.

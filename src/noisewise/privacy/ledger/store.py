@@ -3,6 +3,9 @@
 A store gives two things: a transaction, and a way to run a statement in it. How a transaction is
 begun, made durable and kept apart from others is all that differs, and is in the store's own file.
 Statements here use ``?`` for parameters and types both databases know.
+
+Version 0.1 had no column for the privacy unit. Its ledgers are read as if every unit were NULL, and
+get the column with the first thing that is written to them. The version stays 1.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ SCHEMA = (
         spent_units BIGINT NOT NULL,
         entries BIGINT NOT NULL,
         head TEXT NOT NULL,
+        unit TEXT,
         CHECK (0 <= spent_units AND spent_units <= budget_units))""",
     """CREATE TABLE noisewise_entry (
         entry TEXT NOT NULL UNIQUE,
@@ -45,8 +49,17 @@ SCHEMA = (
         created TEXT NOT NULL,
         previous TEXT NOT NULL,
         digest TEXT NOT NULL,
+        unit TEXT,
+        CHECK (kind = 'budget' OR unit IS NOT NULL),
         PRIMARY KEY (dataset, number))""",
 )
+
+ADD_UNITS = (
+    "ALTER TABLE noisewise_account ADD COLUMN unit TEXT",
+    "ALTER TABLE noisewise_entry ADD COLUMN unit TEXT",
+)
+
+"""What a ledger of version 0.1 lacks."""
 
 CREATE_HINT = "create one with `noisewise ledger set LEDGER --dataset NAME --epsilon E`"
 
@@ -60,24 +73,29 @@ class Execute(Protocol):
 
 
 class Rows:
-    """The ledger's tables within one transaction. ``lock`` is what claims an account's row."""
+    """The ledger's tables within one transaction. ``lock`` is what claims an account's row.
 
-    def __init__(self, execute: Execute, lock: str = "") -> None:
+    ``units``: whether there is a column for the privacy unit.
+    """
+
+    def __init__(self, execute: Execute, lock: str = "", *, units: bool = True) -> None:
         self._execute = execute
         self._lock = lock
+        self._units = units
 
     def account(self, dataset: str) -> Account | None:
         """One account, kept from other writers until this transaction ends."""
-        found = self._execute(f"{_ACCOUNTS} WHERE dataset = ?{self._lock}", (dataset,))
+        found = self._execute(f"{self._all(Account)} WHERE dataset = ?{self._lock}", (dataset,))
         return Account(*found[0]) if found else None
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name; sorted here because databases differ in how they sort text."""
-        return tuple(sorted((Account(*row) for row in self._execute(_ACCOUNTS)), key=_dataset))
+        found = self._execute(self._all(Account))
+        return tuple(sorted((Account(*row) for row in found), key=_dataset))
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """The history of one account, oldest first."""
-        found = self._execute(f"{_ENTRIES} WHERE dataset = ? ORDER BY number", (dataset,))
+        found = self._execute(f"{self._all(Entry)} WHERE dataset = ? ORDER BY number", (dataset,))
         return tuple(Entry(*row) for row in found)
 
     def strays(self) -> tuple[str, ...]:
@@ -87,6 +105,10 @@ class Rows:
             "WHERE dataset NOT IN (SELECT dataset FROM noisewise_account)"
         )
         return tuple(sorted(row[0] for row in found))
+
+    def _all(self, kind: type[Account] | type[Entry]) -> str:
+        names = [field.name for field in fields(kind) if self._units or field.name != "unit"]
+        return f"SELECT {', '.join(names)} FROM {_TABLES[kind]}"
 
     def open(self, account: Account) -> None:
         """Add an account unless it is there. A racing twin waits here until the first is done."""
@@ -169,5 +191,4 @@ def _marks(kind: type[Account] | type[Entry]) -> str:
     return ", ".join("?" for _ in fields(kind))
 
 
-_ACCOUNTS = f"SELECT {_columns(Account)} FROM noisewise_account"
-_ENTRIES = f"SELECT {_columns(Entry)} FROM noisewise_entry"
+_TABLES = {Account: "noisewise_account", Entry: "noisewise_entry"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,13 @@ import pyarrow.dataset as ds
 from noisewise.artifact import ArgumentError
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sources.files import open_files
-from noisewise.privacy.sources.frames import DatasetBatches, PandasBatches, PolarsBatches
+from noisewise.privacy.sources.frames import (
+    DatasetBatches,
+    PandasBatches,
+    PolarsBatches,
+    dataset_selection,
+)
+from noisewise.privacy.sources.polars_plan import polars_selection
 from noisewise.privacy.sum_plan import Source
 
 ACCEPTED = (
@@ -32,9 +39,9 @@ def open_source(source: Any) -> Source:
     if _is_a(source, "pandas", "DataFrame"):
         return ArrowSource(PandasBatches(source))
     if _is_a(source, "polars", "DataFrame", "LazyFrame"):
-        return ArrowSource(PolarsBatches(source))
+        return ArrowSource(PolarsBatches(source), selects=partial(polars_selection, source))
     if isinstance(source, ds.Dataset):
-        return ArrowSource(DatasetBatches(source))
+        return ArrowSource(DatasetBatches(source), selects=partial(dataset_selection, source))
     if isinstance(source, pa.RecordBatch):
         return ArrowSource(TableBatches(pa.Table.from_batches([source])))
     if isinstance(source, pa.Table):

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.privacy.lattice import Coded
+from noisewise.privacy.selection import KeptRecords, whole
 from noisewise.privacy.sources import spellings
 from noisewise.privacy.sources.people import sum_people
 from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
@@ -88,8 +89,10 @@ class TableBatches:
 class ArrowSource:
     """Source over local data: one table, or several files that make up one."""
 
-    def __init__(self, *batches: Batches) -> None:
+    def __init__(self, *batches: Batches, selects: Callable[[], KeptRecords] = whole) -> None:
+        """Files and tables keep all their records; ``selects`` says so of a frame or dataset."""
         self._all = batches
+        self._selects = selects
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Columns exist, once each, in every file; numbers are numbers."""
@@ -107,6 +110,10 @@ class ArrowSource:
                         f"column {column!r} must hold text or whole numbers, "
                         f"but holds {known[column]}"
                     )
+
+    def selection(self) -> KeptRecords:
+        """Return which records it hands over."""
+        return guarded(self._selects, partial(self._all[0].explain, None))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """One pass; two where people have several records, whose number has to be known first."""

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError, DataError, NoisewiseError, SourceError
+from noisewise.privacy.selection import ALL, KeptRecords, some
 from noisewise.privacy.sources.arrow import BATCH_ROWS, Types, guarded
-from noisewise.privacy.sources.scan import scan
+from noisewise.privacy.sources.scan import is_filtered, scan
 from noisewise.privacy.sum_plan import SumPlan
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ def _polars_type(name: str, kind: Any) -> pa.DataType | None:
         return pl.Series(name, [], kind).to_arrow().type
     except (pa.ArrowException, TypeError, ValueError, pl.exceptions.PolarsError):
         return None
+
+
+def dataset_selection(dataset: ds.Dataset) -> KeptRecords:
+    """Return what a dataset keeps: Arrow's filters look at one row at a time."""
+    return some("a filter") if is_filtered(dataset) else ALL
 
 
 class DatasetBatches:

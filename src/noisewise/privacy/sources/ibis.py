@@ -18,6 +18,7 @@ import pyarrow as pa
 from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.privacy.lattice import Coded
+from noisewise.privacy.selection import KeptRecords
 from noisewise.privacy.sources import spellings
 from noisewise.privacy.sources.arrow import (
     BATCH_ROWS,
@@ -27,6 +28,7 @@ from noisewise.privacy.sources.arrow import (
     guarded,
 )
 from noisewise.privacy.sources.gather import Gathered
+from noisewise.privacy.sources.quiet import quiet
 from noisewise.privacy.sources.snapshot import snapshot
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Progress, SumPlan, Sums
 
@@ -72,6 +74,12 @@ class IbisSource:
                 raise DataError(
                     f"column {column!r} must hold text or whole numbers, but holds {types[column]}"
                 )
+
+    def selection(self) -> KeptRecords:
+        """Return which records the expression keeps of the table or view it is made from."""
+        from noisewise.privacy.sources.lineage import ibis_selection
+
+        return self._ask("looking up the table", lambda: ibis_selection(self._table))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
@@ -171,7 +179,11 @@ class IbisSource:
         return self._ask(step, lambda: _collected(query()))
 
     def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
-        return guarded(question, partial(self._failure, step))
+        def quietly() -> Answer:
+            with quiet(self._table.get_backend()):
+                return question()
+
+        return guarded(quietly, partial(self._failure, step))
 
     def _failure(self, step: str) -> SourceError:
         return SourceError(

@@ -36,11 +36,19 @@ def scan(dataset: ds.Dataset, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 def _row_groups(dataset: ds.Dataset) -> Iterator[Any] | None:
     """The pieces of a Parquet dataset; none where a filter or projection was laid over it."""
-    try:
-        fragments = dataset.get_fragments()
-    except ValueError:
+    if is_filtered(dataset):
         return None
+    fragments = dataset.get_fragments()
     return (part for fragment in fragments for part in fragment.split_by_row_group())
+
+
+def is_filtered(dataset: ds.Dataset) -> bool:
+    """Tell whether a filter was laid over a dataset, or over one that it is made of."""
+    try:
+        dataset.get_fragments()
+    except ValueError:
+        return True
+    return any(is_filtered(child) for child in getattr(dataset, "children", ()))
 
 
 def _few_ahead(parts: Iterator[Any], options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
