@@ -141,6 +141,14 @@ class Release:
 
     ``model`` holds the few words a family needs ("x", "y", the distribution); everything about
     privacy and noise has a field of its own.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.exponential_family(
+        ...     nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20), epsilon=1
+        ... )
+        >>> nw.Release.from_json(release.to_json()) == release
+        True
     """
 
     family: str

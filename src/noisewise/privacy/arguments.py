@@ -88,6 +88,11 @@ class PrivateBounds:
 
     ``within`` is public and may be generous; ``quantiles`` are the ones to aim for; the search runs
     over evenly spaced candidates.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.release.PrivateBounds(within=(0, 1_000_000)).quantiles
+        (0.01, 0.99)
     """
 
     within: tuple[float, float]

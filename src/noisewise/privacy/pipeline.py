@@ -64,6 +64,14 @@ class Blank:
     """A source for planning: n records that nobody has. What it gives is all settings.
 
     Nothing is read, spent or drawn; the released numbers are zeros.
+
+    Example:
+        >>> import noisewise as nw
+        >>> plan = nw.release.exponential_family(
+        ...     nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20), epsilon=1
+        ... )
+        >>> float(plan.block("power-sums").noise_scales[0])
+        20.0
     """
 
     n: int

@@ -91,6 +91,13 @@ def register_family(
         centred: the origin may move to the middle of the interval (location families only).
         parameters: known parameters, given as ``known={...}`` at each release.
         lowest: the least possible record.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.release.register_family("zeta", whole=True, lowest=1)
+        >>> "zeta" in known_families()
+        True
+        >>> _ = SHAPES.pop("zeta")  # so that the example can run twice
     """
     word = arguments.name(name, "name")
     if word in known_families() or word in SYNONYMS:
@@ -148,6 +155,16 @@ def exponential_family(
 
     Returns:
         The release, ready to be saved.
+
+    Example:
+        >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> visits = pd.DataFrame({"visits": [0, 2, 1, 4, 3]})
+        >>> release = nw.release.exponential_family(
+        ...     visits, column="visits", family="poisson", bounds=(0, 20), epsilon=1.0
+        ... )
+        >>> release.model
+        {'distribution': 'poisson'}
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
     name = arguments.name(column, "column")

@@ -49,6 +49,19 @@ def graphical_model(
 
     Returns:
         The release, ready to be saved.
+
+    Example:
+        >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"sex": ["f", "m", "f"], "smokes": ["no", "no", "yes"]})
+        >>> release = nw.release.graphical_model(
+        ...     people,
+        ...     cliques=[("sex", "smokes")],
+        ...     levels={"sex": ["f", "m"], "smokes": ["no", "yes"]},
+        ...     epsilon=1.0,
+        ... )
+        >>> release.n
+        3
     """
     options = PrivacyOptions.of(TableOptions, privacy)
     tables = _tables(cliques, levels)

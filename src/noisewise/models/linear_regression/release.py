@@ -54,6 +54,16 @@ def linear_regression(
 
     Returns:
         The release, ready to be saved.
+
+    Example:
+        >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [20, 35, 50, 65], "spend": [90, 140, 180, 260]})
+        >>> release = nw.release.linear_regression(
+        ...     people, x="age", y="spend", bounds={"age": (0, 120), "spend": (0, 500)}, epsilon=1.0
+        ... )
+        >>> release.block("gram").statistic.names
+        ('age*age', 'age*spend', 'age', 'spend*spend', 'spend')
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
     covariates = arguments.names(x, "x")

@@ -90,6 +90,16 @@ def posterior_probability(
 
     Returns:
         The release, which is its own answer.
+
+    Example:
+        >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"a": range(200), "b": [i * i % 31 for i in range(200)]})
+        >>> release = nw.release.posterior_probability(
+        ...     table, x="a", y="b", coefficient="a", at=0.0, partitions=10, epsilon=1.0
+        ... )
+        >>> 0 <= release.probability <= 1
+        True
     """
     options = PrivacyOptions.of(ProbabilityOptions, privacy)
     if method not in METHODS:

@@ -98,6 +98,17 @@ def posterior_quantile(
 
     Raises:
         SearchError: no interval was found; what was spent stays spent.
+
+    Example:
+        >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"a": range(400), "b": [i * i % 31 for i in range(400)]})
+        >>> release = nw.release.posterior_quantile(
+        ...     table, x="a", y="b", coefficient="a", p=0.5, partitions=20,
+        ...     epsilon_bounds=1.0, epsilon_value=1.0,
+        ... )
+        >>> release.guarantee.epsilon
+        2.0
     """
     q = number(p, "p")
     if not 0 < q < 1:
