@@ -1,0 +1,116 @@
+"""The pages about the code are true: packages, files, functions and public names exist."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import noisewise as nw
+from tests.documents import ROOT
+
+SOURCE = ROOT / "src" / "noisewise"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+HISTORY = {"reproduction.md"}
+"""Pages that are records of a run, and name what there was then."""
+PAGES = [
+    page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in HISTORY
+] + [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]  # fmt: skip
+QUOTED = re.compile(r"`([\w./-]+\.(?:py|md|svg|json))`")
+"""A file in back quotes."""
+WRITTEN_BY_READERS = {
+    "release.json", "release.py", "analyst.py", "simulate.py", "report.py", "__init__.py",
+    "posterior.nc", "prior.json", "check.json", "model.json", "settings.json", "expected.json",
+}  # fmt: skip
+"""Names of files that every model has, or that a page's own commands write."""
+
+
+@functools.cache
+def pictures() -> ModuleType:
+    """The script that draws the pictures; it lies beside the pages, in no package."""
+    path = ROOT / "docs" / "_pictures" / "ways.py"
+    specification = importlib.util.spec_from_file_location("ways", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    # Its dataclass looks its own module up by name.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(__import__("sys").modules, "ways", module)
+        specification.loader.exec_module(module)
+    return module
+
+
+def rows(page: Path, header: str) -> list[list[str]]:
+    """The rows of the table whose header begins like this, cell by cell."""
+    text = page.read_text(encoding="utf-8")
+    after = text.partition(f"| {header} |")[2].partition("\n\n")[0]
+    return [[c.strip() for c in line.strip("|").split("|")] for line in after.splitlines()[2:]]
+
+
+def test_every_package_is_in_the_table() -> None:
+    listed = [row[0].strip("`") for row in rows(ARCHITECTURE, "package")]
+    folders = {f"{p.parent.name}/" for p in SOURCE.glob("*/__init__.py")}
+    modules = {p.name for p in SOURCE.glob("*.py")} - {"__init__.py"}
+    assert sorted(listed) == sorted(folders | modules)
+
+
+def test_every_import_in_the_table_names_a_package() -> None:
+    for _, _, allowed in rows(ARCHITECTURE, "package"):
+        for name in re.findall(r"`([\w/.]+)`", allowed):
+            assert name == "release.py" or (SOURCE / name).exists(), name
+
+
+def test_where_to_begin_reading() -> None:
+    """Every folder of models has a row, and its files exist."""
+    listed = rows(ARCHITECTURE, "model")
+    models = {f"models/{p.parent.name}/" for p in (SOURCE / "models").glob("*/__init__.py")}
+    assert {row[0].strip("`") for row in listed} == models
+    for folder, files in listed:
+        for name in re.findall(r"`([\w.]+\.py)`", files):
+            assert (SOURCE / folder.strip("`") / name).is_file(), f"{folder}: {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_every_named_file_exists(page: Path) -> None:
+    """Paths are written from the root, or from src/noisewise; in a row, from its first cell."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        places = [ROOT, ROOT / "docs", SOURCE]
+        if first := re.match(r"\| `([\w/]+/)`", line):
+            places.append(SOURCE / first[1])
+        for name in QUOTED.findall(line):
+            known = name in WRITTEN_BY_READERS or any((p / name).is_file() for p in places)
+            assert known, f"{page.name} names {name}, which does not exist"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_every_public_name_exists(page: Path) -> None:
+    """Whatever a page calls nw.something is there."""
+    for name in set(re.findall(r"\bnw((?:\.[A-Za-z_]\w*)+)", page.read_text(encoding="utf-8"))):
+        found: object = nw
+        for part in name.strip(".").split("."):
+            assert hasattr(found, part), f"{page.name} says nw{name}"
+            found = getattr(found, part)
+
+
+def test_every_step_of_the_pictures_is_a_function() -> None:
+    for _, steps in pictures().PICTURES.values():
+        for step in steps:
+            module, _, name = step.function.partition(":")
+            found: object = importlib.import_module(f"noisewise.{module}")
+            for part in name.split("."):
+                found = getattr(found, part)
+            assert callable(found), step.function
+
+
+@pytest.mark.parametrize("name", ["way-of-a-record.svg", "way-of-a-release.svg"])
+def test_the_pictures_are_up_to_date(name: str) -> None:
+    title, steps = pictures().PICTURES[name]
+    drawn = pictures().drawn(title, steps)
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == drawn, (
+        "run: python docs/_pictures/ways.py"
+    )
