@@ -1,31 +1,45 @@
-"""Pages of documentation as programs: their Python and their commands, in the order of the page."""
+"""Pages of documentation as programs: their Python and their commands, in the order of the page.
+
+A page may also quote files: a comment before a block says what is quoted, as in
+
+    <!-- quote tests/toy_model/release.py: two_means, OWNER -->
+
+Names are those of top-level functions, classes and constants; without names the whole file is
+quoted. ``python -m tests.documents`` brings all quotations up to date.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from noisewise.cli.main import app
-
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = ("make ", "pip ")
 """Commands that set up the machine; the tests run inside what they made."""
+QUOTATION = re.compile(
+    r"^<!-- quote (?P<path>\S+?)(?:: (?P<names>[\w, ]+))? -->\n```python\n(?P<text>.*?)^```",
+    flags=re.DOTALL | re.MULTILINE,
+)
+"""A comment that says what is quoted, and the block after it."""
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """(language, content) of every block that has a language."""
+    """Return (language, content) of every block that has a language."""
     text = page.read_text(encoding="utf-8")
     return re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def run(page: Path) -> int:
-    """Carry the page out in the current folder; how many blocks there were."""
+    """Carry the page out in the current folder; return how many blocks there were.
+
+    Blocks that quote a file are left out: that file is tested where it lies.
+    """
     names: dict[str, object] = {}
-    found = blocks(page)
-    for language, content in found:
+    quoted = {match["text"] for match in QUOTATION.finditer(page.read_text(encoding="utf-8"))}
+    carried_out = [block for block in blocks(page) if block[1] not in quoted]
+    for language, content in carried_out:
         if language == "python":
             exec(compile(content, page.name, "exec"), names)
         elif language == "console":
@@ -33,13 +47,72 @@ def run(page: Path) -> int:
                 command(line)
         else:
             raise AssertionError(f"{page.name}: nobody runs blocks of {language!r}")
-    return len(found)
+    return len(carried_out)
 
 
 def command(line: str) -> None:
+    """Carry out one line of a console, which must succeed."""
+    from typer.testing import CliRunner
+
+    from noisewise.cli.main import app
+
     words = shlex.split(line, comments=True)
     if not words or line.startswith(ELSEWHERE):
         return
     assert words[0] == "noisewise", line
     result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
     assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+def excerpt(path: Path, names: tuple[str, ...]) -> str:
+    """Return the named top-level parts of a Python file, in the file's order; all, without names.
+
+    A function comes with its decorators, a constant with its docstring.
+    """
+    text = path.read_text(encoding="utf-8")
+    if not names:
+        return text
+    lines, body = text.splitlines(), ast.parse(text).body
+    parts: dict[str, str] = {}
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        last = after if _is_docstring(after) and isinstance(node, ast.Assign) else node
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        parts |= dict.fromkeys(_names(node), "\n".join(lines[first - 1 : last.end_lineno]))
+    missing = [name for name in names if name not in parts]
+    assert not missing, f"{path.name} has no {', '.join(missing)}"
+    return "\n\n\n".join(parts[name] for name in names) + "\n"
+
+
+def _names(node: ast.stmt) -> list[str]:
+    """Return the names that a top-level statement defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _is_docstring(node: ast.stmt | None) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def refreshed(page: Path) -> str:
+    """Return the page with every quotation as the quoted file says it today."""
+
+    def quotation(match: re.Match[str]) -> str:
+        names = tuple(name.strip() for name in (match["names"] or "").split(",") if name.strip())
+        head = match[0].partition("```python\n")[0]
+        return f"{head}```python\n{excerpt(ROOT / match['path'], names)}```"
+
+    return QUOTATION.sub(quotation, page.read_text(encoding="utf-8"))
+
+
+def pages_that_quote() -> list[Path]:
+    """Return every page with a quotation."""
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [page for page in pages if QUOTATION.search(page.read_text(encoding="utf-8"))]
+
+
+if __name__ == "__main__":
+    for quoting in pages_that_quote():
+        quoting.write_text(refreshed(quoting), encoding="utf-8")
