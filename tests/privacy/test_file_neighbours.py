@@ -108,7 +108,7 @@ def test_the_attack_finds_what_a_mend_mended(
 ) -> None:
     """By the neighbours alone, without a look at the plain reader."""
     without(monkeypatch)
-    monkeypatch.setattr("tests.release.file_neighbours.check_reference", lambda *_: None)
+    monkeypatch.setattr("tests.privacy.file_neighbours.check_reference", lambda *_: None)
     short, long_ones = (range(0), range(LONG)) if long else (range(SHORT), range(0))
     with pytest.raises(AssertionError):
         attack_all(name, tmp_path, short, long_ones)
