@@ -12,8 +12,16 @@ import pytest
 from noisewise import datasets
 from tests.documents import ROOT, blocks, run
 
-# Run where their servers are (tests/engines), and where a family may be registered for good.
-RUN_ELSEWHERE = {"howto-engines.md", "guide-your-own-family.md", "guide-add-a-statistic.md"}
+RUN_ELSEWHERE = {
+    "howto-engines.md",
+    "guide-your-own-family.md",
+    "guide-add-a-statistic.md",
+    "guide-add-a-model.md",
+    "guide-add-a-method.md",
+    "guide-add-an-engine.md",
+}
+"""Pages that are run where their servers are (tests/engines), where a family or a statistic may be
+registered and forgotten again, or with the files they quote (tests/test_guides.py)."""
 PAGES = [
     page
     for page in sorted((ROOT / "docs").rglob("*.md"))
@@ -26,9 +34,10 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.chdir(tmp_path)
     pq.write_table(datasets.social_mobility(tracts=5), "people.parquet")
-    assert run(ROOT / "README.md") >= 8
+    assert run(ROOT / "README.md") >= 10
     assert (tmp_path / "release.json").exists()
     assert (tmp_path / "report.html").exists()
+    assert len((tmp_path / "records.csv").read_text().splitlines()) == 1001
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
