@@ -114,3 +114,50 @@ def test_the_pictures_are_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == drawn, (
         "run: python docs/_pictures/ways.py"
     )
+
+
+def test_the_python_reference_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    packages = {name for name in nw.__all__ if isinstance(getattr(nw, name), ModuleType)}
+    errors = {name for name in nw.__all__ if name.endswith("Error")}
+    names = {*nw.__all__} - packages - errors - {"__version__"}
+    wanted = {f"nw.{name}" for name in names} | {f"nw.release.{n}" for n in nw.release.__all__}
+    listed = set(re.findall(r"heading: (\S+)", page))
+    assert not wanted - listed
+    for address, heading in re.findall(r"::: (\S+)\n    options:\n      heading: (\S+)", page):
+        module, _, name = address.rpartition(".")
+        found = getattr(importlib.import_module(module), name)
+        if heading.startswith("nw."):
+            promised: object = nw
+            for part in heading.split(".")[1:]:
+                promised = getattr(promised, part)
+            assert found is promised, heading
+
+
+def test_the_fields_of_a_release_file_are_listed() -> None:
+    from noisewise.artifact.schema import schema
+
+    listed = rows(ROOT / "docs" / "reference-file-format.md", "field")
+    fields = [name for row in listed for name in re.findall(r"`(\w+)`", row[0])]
+    assert fields == list(schema()["properties"])
+
+
+def test_one_version_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {nw.__version__}\n" in citation
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## [{nw.__version__}]" in changes
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """Under one of the four kinds; the home page links all of them but sub-pages of evidence."""
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = re.findall(r": ([\w/-]+\.md)", navigation)
+    assert sorted(listed) == sorted(
+        str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")
+    )
+    kinds = re.findall(r"^  - (\w[\w ]*):$", navigation, flags=re.MULTILINE)
+    assert kinds == ["Tutorials", "How to", "Reference", "Explanation"]
+    home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in listed:
+        assert page.startswith(("index", "evidence-")) or f"]({page})" in home, page
