@@ -75,7 +75,7 @@ def excerpt(path: Path, names: tuple[str, ...]) -> str:
     lines, body = text.splitlines(), ast.parse(text).body
     parts: dict[str, str] = {}
     for node, after in zip(body, [*body[1:], None], strict=True):
-        last = after if _is_docstring(after) and isinstance(node, ast.Assign) else node
+        last = after if after and isinstance(node, ast.Assign) and _is_docstring(after) else node
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         parts |= dict.fromkeys(_names(node), "\n".join(lines[first - 1 : last.end_lineno]))
     missing = [name for name in names if name not in parts]
@@ -92,7 +92,7 @@ def _names(node: ast.stmt) -> list[str]:
     return []
 
 
-def _is_docstring(node: ast.stmt | None) -> bool:
+def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 

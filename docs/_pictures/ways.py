@@ -68,7 +68,7 @@ RECORD = (
 RELEASE = (
     Step("wire", "Read the file strictly, compare its digest",
          "artifact.codec:load"),
-    Step("wire", "Refuse a release that contradicts itself, or whose parts cost more than it claims",
+    Step("wire", "Refuse a release that contradicts itself, or costs more than it claims",
          "artifact.consistency:check_release"),
     Step("analyst", "Find the model by the name in the file",
          "models.base:find"),
