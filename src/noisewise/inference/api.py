@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference import combine
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.progress import reporting
@@ -185,7 +185,7 @@ def infer(
     question = asked(prior, x=x, y=y, **options)
     problem = analyst.problem(releases, question)
     for caution in analyst.cautions(problem, question):
-        warnings.warn(caution, UserWarning, stacklevel=2)
+        warn_user(caution)
     with reporting(progress, f"sampling ({chosen})") as report:
         result = analyst.methods[chosen](problem, seed, chains, draws, report)
     if not isinstance(result, Posterior):
