@@ -256,14 +256,12 @@ def load(path: str | os.PathLike[str]) -> Release | Result:
         >>> nw.load(release.save("release.json")) == release
         True
     """
-    from noisewise.inference.file import load_posterior, reader_of
+    from noisewise.inference.file import HEAD, load_posterior
 
     file = Path(path)
     try:
         with file.open("rb") as opened:
-            begins_with_brace = opened.read(64).lstrip()[:1] == b"{"
+            is_release = b'"noisewise-release"' in opened.read(HEAD)
     except OSError as error:
         raise ArgumentError(f"path: cannot read {str(file)!r}: {error.strerror}") from None
-    if begins_with_brace and reader_of(file) is None:
-        return Release.load(file)
-    return load_posterior(file)
+    return Release.load(file) if is_release else load_posterior(file)
