@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
     from noisewise.models.exponential_family.posterior import FamilyPosterior
     from noisewise.models.graphical_model import GraphicalModelRelease
+    from noisewise.models.graphical_model.groups import GraphicalGroups
     from noisewise.models.graphical_model.model import GraphicalModel
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
@@ -75,7 +76,7 @@ def infer(
     draws: int = 1000,
     progress: Progress | bool | None = None,
     **options: Any,
-) -> GraphicalPosterior: ...
+) -> GraphicalPosterior | GraphicalGroups[GraphicalPosterior]: ...
 
 
 @overload
@@ -88,7 +89,7 @@ def infer(
     draws: int = 1000,
     progress: Progress | bool | None = None,
     **options: Any,
-) -> GraphicalModel: ...
+) -> GraphicalModel | GraphicalGroups[GraphicalModel]: ...
 
 
 @overload
@@ -158,7 +159,8 @@ def infer(
 
     Returns:
         A result with ``summary()``, ``draws``, ``save()`` and, where the model predicts records,
-        ``predict()``.
+        ``predict()``. Type checkers know its class from that of the release; of a path they know a
+        `Result`. A graphical release with groups gives ``GraphicalGroups``.
 
     Example:
         >>> import noisewise as nw
