@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
@@ -20,7 +20,8 @@ from noisewise.models.base import Analyst, Method, Progress, Question
 if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
     from noisewise.models.exponential_family.posterior import FamilyPosterior
-    from noisewise.models.graphical_model import GraphicalModelRelease
+    from noisewise.models.graphical_model import GraphicalModelRelease, GraphicalOptions
+    from noisewise.models.graphical_model.groups import GraphicalGroups
     from noisewise.models.graphical_model.model import GraphicalModel
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
@@ -74,8 +75,8 @@ def infer(
     chains: int = 4,
     draws: int = 1000,
     progress: Progress | bool | None = None,
-    **options: Any,
-) -> GraphicalPosterior: ...
+    **options: Unpack[GraphicalOptions],
+) -> GraphicalPosterior | GraphicalGroups[GraphicalPosterior]: ...
 
 
 @overload
@@ -87,8 +88,8 @@ def infer(
     chains: int = 4,
     draws: int = 1000,
     progress: Progress | bool | None = None,
-    **options: Any,
-) -> GraphicalModel: ...
+    **options: Unpack[GraphicalOptions],
+) -> GraphicalModel | GraphicalGroups[GraphicalModel]: ...
 
 
 @overload
@@ -104,7 +105,7 @@ def infer(
     draws: int = 1000,
     progress: Progress | bool | None = None,
     same_population: bool = False,
-    **options: Any,
+    **options: Unpack[GraphicalOptions],
 ) -> Result: ...
 
 
@@ -152,13 +153,15 @@ def infer(
             are refused in either case.
         options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
             ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
-            or ``"normal"``), ``tied`` (True, or lists of cliques that share a
-            potential), ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an
-            exact junction tree may take).
+            or ``"normal"``), ``tied`` (True, or lists of cliques that share a potential),
+            ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an exact
+            junction tree may take). A model from outside may have options of its own, which type
+            checkers do not know: give them as ``**{"name": value}``.
 
     Returns:
         A result with ``summary()``, ``draws``, ``save()`` and, where the model predicts records,
-        ``predict()``.
+        ``predict()``. Type checkers know its class from that of the release; of a path they know a
+        `Result`. A graphical release with groups gives ``GraphicalGroups``.
 
     Example:
         >>> import noisewise as nw
