@@ -60,14 +60,9 @@ def test_integers_are_the_oracles(give: Give, path: str) -> None:
     @settings(max_examples=EXAMPLES.get(path, 60), deadline=None, database=None)
     @given(tables(plain=path == "csv"), plans())
     def check(table: pa.Table, plan: SumPlan) -> None:
-        try:
-            found = open_source(give(path, table)).sum(plan)
-        except DataError as refusal:
-            # Two files of one table, of which one may have been written by way of floats.
-            assert path == "csv"
-            assert "as whole numbers in one file and as floating-point" in str(refusal)
-            assert {"7", "7.0"} <= set(table["user"].to_pylist())
-            return
+        if path == "csv" and {"7", "7.0"} <= set(table["user"].to_pylist()):
+            return  # In two files of one table these are refused: see test_csv_records.
+        found = open_source(give(path, table)).sum(plan)
         same(found, reference_sums(table.to_pylist(), plan))
 
     check()
