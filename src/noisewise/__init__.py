@@ -8,7 +8,7 @@ where the other's libraries are absent.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from noisewise import models
 from noisewise.artifact.version import VERSION as __version__
@@ -83,12 +83,15 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"noisewise.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'noisewise' has no attribute {name!r}")
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would take any misspelt name for one of the package.
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used."""
+        if name in _PACKAGES:
+            return importlib.import_module(f"noisewise.{name}")
+        if name in _HOMES:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        raise AttributeError(f"module 'noisewise' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ Names load on first use: looking into a ledger should not wait for OpenDP and Ar
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from noisewise.models.exponential_family.release import exponential_family, register_family
@@ -33,10 +33,13 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'noisewise.release' has no attribute {name!r}")
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would take any misspelt name for one of the module.
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used."""
+        if name in _HOMES:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        raise AttributeError(f"module 'noisewise.release' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

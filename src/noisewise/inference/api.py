@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference import combine
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.progress import reporting
@@ -20,7 +20,8 @@ from noisewise.models.base import Analyst, Method, Progress, Question
 if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
     from noisewise.models.exponential_family.posterior import FamilyPosterior
-    from noisewise.models.graphical_model import GraphicalModelRelease
+    from noisewise.models.graphical_model import GraphicalModelRelease, GraphicalOptions
+    from noisewise.models.graphical_model.groups import GraphicalGroups
     from noisewise.models.graphical_model.model import GraphicalModel
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
@@ -74,8 +75,8 @@ def infer(
     chains: int = 4,
     draws: int = 1000,
     progress: Progress | bool | None = None,
-    **options: Any,
-) -> GraphicalPosterior: ...
+    **options: Unpack[GraphicalOptions],
+) -> GraphicalPosterior | GraphicalGroups[GraphicalPosterior]: ...
 
 
 @overload
@@ -87,8 +88,8 @@ def infer(
     chains: int = 4,
     draws: int = 1000,
     progress: Progress | bool | None = None,
-    **options: Any,
-) -> GraphicalModel: ...
+    **options: Unpack[GraphicalOptions],
+) -> GraphicalModel | GraphicalGroups[GraphicalModel]: ...
 
 
 @overload
@@ -104,7 +105,7 @@ def infer(
     draws: int = 1000,
     progress: Progress | bool | None = None,
     same_population: bool = False,
-    **options: Any,
+    **options: Unpack[GraphicalOptions],
 ) -> Result: ...
 
 
@@ -152,13 +153,15 @@ def infer(
             are refused in either case.
         options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
             ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
-            or ``"normal"``), ``tied`` (True, or lists of cliques that share a
-            potential), ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an
-            exact junction tree may take).
+            or ``"normal"``), ``tied`` (True, or lists of cliques that share a potential),
+            ``inference`` (``"auto"``, ``"exact"``, ``"loopy"``), ``memory`` (bytes an exact
+            junction tree may take). A model from outside may have options of its own, which type
+            checkers do not know: give them as ``**{"name": value}``.
 
     Returns:
         A result with ``summary()``, ``draws``, ``save()`` and, where the model predicts records,
-        ``predict()``.
+        ``predict()``. Type checkers know its class from that of the release; of a path they know a
+        `Result`. A graphical release with groups gives ``GraphicalGroups``.
 
     Example:
         >>> import noisewise as nw
@@ -185,7 +188,7 @@ def infer(
     question = asked(prior, x=x, y=y, **options)
     problem = analyst.problem(releases, question)
     for caution in analyst.cautions(problem, question):
-        warnings.warn(caution, UserWarning, stacklevel=2)
+        warn_user(caution)
     with reporting(progress, f"sampling ({chosen})") as report:
         result = analyst.methods[chosen](problem, seed, chains, draws, report)
     if not isinstance(result, Posterior):
@@ -256,14 +259,12 @@ def load(path: str | os.PathLike[str]) -> Release | Result:
         >>> nw.load(release.save("release.json")) == release
         True
     """
-    from noisewise.inference.file import load_posterior, reader_of
+    from noisewise.inference.file import HEAD, load_posterior
 
     file = Path(path)
     try:
         with file.open("rb") as opened:
-            begins_with_brace = opened.read(64).lstrip()[:1] == b"{"
+            is_release = b'"noisewise-release"' in opened.read(HEAD)
     except OSError as error:
         raise ArgumentError(f"path: cannot read {str(file)!r}: {error.strerror}") from None
-    if begins_with_brace and reader_of(file) is None:
-        return Release.load(file)
-    return load_posterior(file)
+    return Release.load(file) if is_release else load_posterior(file)

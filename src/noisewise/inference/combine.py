@@ -29,10 +29,12 @@ import numpy as np
 from noisewise.artifact import (
     ArgumentError,
     Block,
+    Level,
     Noise,
     ProbabilitySums,
     QuantileSum,
     Release,
+    Statistic,
 )
 
 FALSE_ALARM = 1e-9
@@ -88,12 +90,12 @@ def _alike(one: Release, other: Release, number: int) -> None:
             )
 
 
-def _groups(release: Release) -> Any:
+def _groups(release: Release) -> tuple[str, tuple[Level, ...]] | None:
     """Return the grouping column and its keys, or None."""
     return None if release.groups is None else (release.groups.column, release.groups.keys)
 
 
-def _main_statistic(release: Release) -> Any:
+def _main_statistic(release: Release) -> Statistic:
     """Return the statistic that inference reads; other blocks (monomials, clamped) may differ."""
     return release.blocks[0].statistic
 

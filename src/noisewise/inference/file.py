@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.result import Result
+
+if TYPE_CHECKING:
+    import xarray
 
 HDF5 = b"\x89HDF"
 """How every netCDF file begins."""
@@ -129,7 +132,7 @@ def _posterior(path: Path, posterior: Any) -> Posterior:
     order = ("group", "chain", "draw") if grouped else ("chain", "draw")
     draws = {n: posterior[v].transpose(*order).values for n, v in variables.items()}
     stats = _group(path, "sample_stats")
-    per_group = {n: stats[n].values for n in stats.data_vars if n not in JUDGED}
+    per_group = {str(n): stats[n].values for n in stats.data_vars if n not in JUDGED}
     common = {
         "draws": draws,
         "rhat": dict(zip(names, stats["rhat"].values, strict=True)),
@@ -199,7 +202,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
-def _statistics(post: Posterior) -> Any:
+def _statistics(post: Posterior) -> xarray.Dataset:
     """R-hat and ESS (parameter, group), and the arrays of ``details``, one number per group."""
     import xarray
 
@@ -220,7 +223,7 @@ def _statistics(post: Posterior) -> Any:
     return xarray.Dataset(content, coords)
 
 
-def _releases(post: Posterior) -> Any:
+def _releases(post: Posterior) -> xarray.Dataset:
     """What was observed: the files the owner published, word for word."""
     import xarray
 
@@ -239,7 +242,7 @@ def _without(stats: Any, names: list[str]) -> Callable[[], dict[str, np.ndarray]
     return lambda: alone
 
 
-def _group(path: Path, name: str) -> Any:
+def _group(path: Path, name: str) -> xarray.Dataset:
     import xarray
 
     try:

@@ -25,7 +25,7 @@ def rank_ecdf(
     sure: float = 0.95,
     axis: Axes | None = None,
     styles: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Any:
+) -> Figure:
     """Draw the distribution of the truth's ranks, the diagonal for an honest posterior.
 
     Args:
@@ -56,7 +56,7 @@ def rank_ecdf(
     axis.set_aspect("equal")
     if figure is not None:
         axis.legend(frameon=False, fontsize=8, loc="upper left")
-    return figure or axis.figure
+    return figure or _figure_of(axis)
 
 
 def coverage_points(
@@ -66,7 +66,7 @@ def coverage_points(
     *,
     sure: float = 0.95,
     axis: Axes | None = None,
-) -> Any:
+) -> Figure:
     """Draw shares of intervals that hold the truth, by label, in the band that chance allows.
 
     Args:
@@ -87,7 +87,7 @@ def coverage_points(
     axis.set_yticks(rows, list(shares))
     axis.invert_yaxis()
     axis.set_xlabel(f"share of {level:.0%} intervals that hold the truth ({trials} trials)")
-    return figure or axis.figure
+    return figure or _figure_of(axis)
 
 
 def _place(axis: Axes | None, height: float) -> tuple[Figure | None, Axes]:
@@ -96,3 +96,11 @@ def _place(axis: Axes | None, height: float) -> tuple[Figure | None, Axes]:
         return None, axis
     figure, axes = panels(1, height)
     return figure, axes[0]
+
+
+def _figure_of(axis: Axes) -> Figure:
+    """Return the whole figure that holds an axis, which may lie in a part of it."""
+    from matplotlib.figure import Figure
+
+    figure = axis.figure
+    return figure if isinstance(figure, Figure) else figure.figure

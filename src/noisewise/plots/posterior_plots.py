@@ -6,7 +6,7 @@ Figures need no display, and open none: matplotlib is loaded by the first pictur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from noisewise.artifact import ArgumentError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from noisewise.inference.posterior import Posterior
 
 COLOURS = ("#1f6f8b", "#d1793b", "#5b8c5a", "#8a5a83", "#b5a642", "#555555")
 """Of chains and labels, in this order (chosen)."""
@@ -25,17 +27,17 @@ PRIOR_DRAWS = 20_000
 
 
 def posterior_against_prior(
-    post: Any,
+    post: Posterior,
     *,
     parameters: Iterable[str] | None = None,
-    group: Any = None,
+    group: str | int | None = None,
     truth: Mapping[str, float] | None = None,
     bins: int = 60,
 ) -> Figure:
     """Draw histograms of the posterior's draws and of its prior: what the release taught.
 
     Args:
-        post: the Posterior of an exponential family.
+        post: a Posterior that carries its prior, as that of an exponential family does.
         parameters: some of its parameters; all unless named.
         group: which group, where there are groups.
         truth: known values, drawn as lines (simulations only).
@@ -68,7 +70,7 @@ def posterior_against_prior(
         axis.spines["left"].set_visible(False)
     axes[0].legend(frameon=False)
     where = "" if group is None else f", {group}"
-    axes[0].set_title(f"{post.y}{where}: {post.method}", loc="left", fontsize=10)
+    axes[0].set_title(f"{post.title}{where}: {post.method}", loc="left", fontsize=10)
     return figure
 
 
@@ -81,10 +83,10 @@ def window(prior: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
 
 
 def trace(
-    post: Any,
+    post: Posterior,
     *,
     parameters: Iterable[str] | None = None,
-    group: Any = None,
+    group: str | int | None = None,
     truth: Mapping[str, float] | None = None,
     draws: int = 500,
 ) -> Figure:
@@ -113,7 +115,7 @@ def trace(
         axis.margins(x=0.01)
     axes[-1].set_xlabel(f"kept draw ({len(next(iter(values.values())))} chains)")
     where = "" if group is None else f", {group}"
-    axes[0].set_title(f"{post.y}{where}: {post.method}", loc="left", fontsize=10)
+    axes[0].set_title(f"{post.title}{where}: {post.method}", loc="left", fontsize=10)
     return figure
 
 
@@ -130,7 +132,9 @@ def panels(count: int, height: float = 2.2, width: float = 7.0) -> tuple[Figure,
     return figure, list(axes)
 
 
-def chosen_draws(post: Any, group: Any, parameters: Any) -> dict[str, np.ndarray]:
+def chosen_draws(
+    post: Posterior, group: str | int | None, parameters: Iterable[str] | None
+) -> dict[str, np.ndarray]:
     """Return draws (chain, draw) of one group, of all parameters or the named ones."""
     names = tuple(post.draws) if parameters is None else tuple(parameters)
     for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -132,19 +133,27 @@ class Check:
         methods = [{**asdict(m), "passed": m.passed, "verdict": m.verdict} for m in self.methods]
         return json.dumps({**said, "settings": self.settings, **told, "methods": methods}, indent=1)
 
-    def save(self, path: Path) -> Path:
-        """The file, whole or not at all."""
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a JSON file that ``load_check`` reads; it appears whole or not at all."""
+        file = Path(path)
         with atomic_write(
-            path, lambda why: ArgumentError(f"--out: cannot write {str(path)!r}: {why}")
+            file, lambda why: ArgumentError(f"--out: cannot write {str(file)!r}: {why}")
         ) as beside:
             beside.write_text(self.to_json(), encoding="utf-8")
-        return path
+        return file
 
 
-def load_check(path: Path) -> Check:
-    """Read what ``Check.save`` wrote."""
+def load_check(path: str | os.PathLike[str]) -> Check:
+    """Read what ``Check.save`` wrote.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The same verdicts.
+    """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not JSON"
         raise ArgumentError(f"--check: {str(path)!r} cannot be read: {why}") from None

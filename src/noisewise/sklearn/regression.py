@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -49,7 +49,15 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.same_population = same_population
 
     def fit(self, X: Release | Iterable[Release], y: None = None) -> NoisyLinearRegression:
-        """Infer from a release (or several of the same records); ``y`` is in it already."""
+        """Infer from a release.
+
+        Args:
+            X: the release, or several of the same records.
+            y: must be left out, since the response is in the release.
+
+        Returns:
+            The estimator itself.
+        """
         releases = [X] if isinstance(X, Release) else X
         if isinstance(releases, list | tuple) and any(
             isinstance(r, Release) and r.groups is not None for r in releases
@@ -79,7 +87,7 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return self._keep(post)
 
     def _keep(self, post: RegressionPosterior) -> NoisyLinearRegression:
-        """Moments of the draws: all that a prediction's mean and deviation need."""
+        """Keep moments of the draws: all that a prediction's mean and deviation need."""
         names = (*post.x, "intercept")
         drawn = np.stack([post.draws[name].ravel() for name in names])
         self.posterior_ = replace(post, latent={}, prior_draws=None, without_noise=None)
@@ -90,15 +98,33 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self._variance = float(post.draws["sigma2"].mean())
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Mean of y at every row of X; with ``return_std`` also a new record's standard deviation.
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def predict(self, X: Any, return_std: bool) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Predict y at every row of X.
 
         The deviation holds the scatter of records and the uncertainty of the coefficients, hence
         the privacy noise: Var y = E σ² + x̃ᵀ Cov(θ) x̃ with x̃ = (x, 1).
+
+        Args:
+            X: rows of covariates, in the order of ``feature_names_in_`` or named like them.
+            return_std: also return the standard deviation of a new record at every row.
+
+        Returns:
+            The mean of y at every row, or that and the standard deviation.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        mean = X @ self.coef_ + self.intercept_
+        mean = np.asarray(X @ self.coef_ + self.intercept_)
         if not return_std:
             return mean
         full = np.column_stack([X, np.ones(len(X))])

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import TypeVar, get_args
 
 from noisewise.artifact import ArgumentError
 from noisewise.models.exponential_family.continuous_families import Exponential, Gamma, Normal
@@ -28,7 +28,10 @@ REQUIRED_ATTRIBUTES = ("name", "parameters", "domains", "prior")
 """Class attributes a family must state; its abstract methods come on top."""
 
 
-def register_family(family: type[Family]) -> type[Family]:
+F = TypeVar("F", bound=type[Family])
+
+
+def register_family(family: F) -> F:
     """Make a family known to ``infer``, under its ``name``; usable as a decorator.
 
     Args:

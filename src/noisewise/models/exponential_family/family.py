@@ -128,7 +128,7 @@ class Family(ABC):
     # -- the prior -------------------------------------------------------------------------
 
     @abstractmethod
-    def default_prior(self, bounds: Bounds) -> Any:
+    def default_prior(self, bounds: Bounds) -> object:
         """Return a weak prior in the user's units, made from the public bounds alone."""
 
     @abstractmethod

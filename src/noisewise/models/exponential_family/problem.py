@@ -151,7 +151,7 @@ def _counts_problem(
     return problem
 
 
-def _checked_prior(given: Any, family: Family, bounds: Bounds) -> Any:
+def _checked_prior(given: object, family: Family, bounds: Bounds) -> object:
     """Return the user's prior, given alone or as {parameter: prior}; a weak one for None."""
     if isinstance(given, Mapping):
         if len(given) != 1:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from noisewise.artifact import Release
 from noisewise.models.base import Analyst, Model, Owner, Simulator, register
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 
 class GraphicalModelRelease(Release):
     """Noisy contingency tables over cliques of categorical columns."""
+
+
+class GraphicalOptions(TypedDict, total=False):
+    """Options of ``infer`` for graphical models, for type checkers; ``analyst.py`` checks them."""
+
+    tied: Literal[True] | Iterable[Iterable[Iterable[str]]] | None
+    inference: Literal["auto", "exact", "loopy"]
+    memory: float
+    estep: Literal["dual", "nlbp"]
+    spread: float
+    lam: float
+    law: Literal["log-gamma", "normal"]
 
 
 @register
@@ -48,7 +60,7 @@ class GraphicalModelDescription(Model):
         """Return who reads the model's own files: JSON, or an archive of arrays."""
         from noisewise.models.graphical_model.groups import load_graphical
 
-        return {b"PK": load_graphical, b'{"format": "noisewise-graphical': load_graphical}
+        return {b"PK": load_graphical, b'{"': load_graphical}
 
     def page(self, result: Result | Release, check: Check | None = None) -> str:
         """Return the HTML page about a result."""

@@ -34,6 +34,7 @@ from noisewise.models.graphical_model.structure import Clique
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from arviz import InferenceData
 
 GROUPS_FORMAT = "noisewise-graphical-groups"
 """What a file of several fitted models calls itself."""
@@ -147,7 +148,13 @@ class GraphicalGroups(Mapping[Level, R], Result, Generic[R]):
             parts.append(records)
         return pd.concat(parts, ignore_index=True)
 
-    def to_arviz(self) -> Any:
+    @cached_property
+    def draws(self) -> dict[Clique, np.ndarray]:  # type: ignore[override]
+        """Return draws of the marginals by clique: arrays (group, chain, draw, …), as elsewhere."""
+        posteriors = self._posteriors.values()
+        return {c: np.stack([p.draws[c] for p in posteriors]) for c in self._first.cliques}
+
+    def to_arviz(self) -> InferenceData:
         """Return the draws of all groups as ArviZ's InferenceData.
 
         As of one ``GraphicalPosterior``, with a dimension ``group`` after chain and draw.

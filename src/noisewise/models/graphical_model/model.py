@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +39,8 @@ from noisewise.models.graphical_model.structure import (
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+    from noisewise.models.graphical_model.structure import CliqueVector
 
 MAX_MARGINAL_CELLS = 10_000_000
 """Cells of a marginal beyond the model's cliques (chosen): 80 MB of probabilities."""
@@ -96,6 +98,11 @@ class GraphicalModel(Result):
             "not converged: the potentials are still growing. Use a larger lam (naive-mle) or a "
             "smaller spread (cgm)"
         )
+
+    @property
+    def draws(self) -> NoReturn:  # type: ignore[override]
+        """Raise an ArgumentError: a fitted model is one point, without draws."""
+        raise ArgumentError(f"method: {self.method!r} gives no draws; infer with 'bayes'")
 
     @property
     def log_partition(self) -> float:
@@ -193,7 +200,7 @@ class GraphicalModel(Result):
         codes = sample_backwards(buckets, int(n), np.random.default_rng(seed))
         return pd.DataFrame({c: np.array(self.levels[c])[codes[c]] for c in self.columns})
 
-    def to_mbi(self) -> Any:
+    def to_mbi(self) -> CliqueVector:
         """Return the potentials as mbi's CliqueVector."""
         tables = dict(zip(self.cliques, split(self.potentials, self.structure), strict=True))
         return clique_vector(self.structure.sizes, tables)

@@ -29,6 +29,7 @@ from noisewise.numerics.convergence import diagnose
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from arviz import InferenceData
 
 MAX_RHAT = 1.05
 """R-hat that the worst of hundreds or thousands of cells must stay below (chosen; the few
@@ -173,7 +174,7 @@ class GraphicalPosterior(Result):
         """Return KL(model‖other) in nats."""
         return self.model.kl(other)
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self) -> InferenceData:
         """Return the draws as ArviZ's InferenceData.
 
         The marginal of each clique is a variable such as ``p[a,b]``, with dimensions chain, draw

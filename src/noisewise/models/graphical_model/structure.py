@@ -11,14 +11,19 @@ vectors cross here too, for whoever wants to go on in mbi with a model fitted by
 
 from __future__ import annotations
 
+import importlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mbi import CliqueVector as CliqueVector  # for model.py too: one file imports mbi
 
 Clique = tuple[str, ...]
 """Names of variables that share a potential."""
@@ -110,18 +115,17 @@ def _junction_tree(model: Structure) -> tuple[tuple[str, ...], tuple[Clique, ...
     return tuple(order), tuple(tuple(c) for c in mbi.junction_tree.maximal_cliques(tree))
 
 
-def clique_vector(sizes: Mapping[str, int], tables: Mapping[Clique, np.ndarray]) -> Any:
+def clique_vector(sizes: Mapping[str, int], tables: Mapping[Clique, np.ndarray]) -> CliqueVector:
     """Return tables over cliques as mbi's CliqueVector."""
     mbi = _mbi()
     domain = mbi.Domain(tuple(sizes), tuple(sizes.values()))
     factors = {c: mbi.Factor(domain.project(c), np.asarray(t)) for c, t in tables.items()}
-    return mbi.CliqueVector(domain, tuple(factors), factors)
+    vector: CliqueVector = mbi.CliqueVector(domain, tuple(factors), factors)
+    return vector
 
 
-def _mbi() -> Any:
+def _mbi() -> ModuleType:
     """Import mbi when first needed; it warns of JAX's compilation cache, which is on by default."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import mbi
-
-    return mbi
+        return importlib.import_module("mbi")

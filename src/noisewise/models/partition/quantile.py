@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Unpack
@@ -12,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum
 from noisewise.artifact.partition_answer import weak_search
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
 from noisewise.models.partition.private_interval_search import (
@@ -126,7 +126,7 @@ def posterior_quantile(
     weak = weak_search(blank, search.coverage)
     if weak is not None:
         advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
-        warnings.warn(f"{weak}; {advice}", UserWarning, stacklevel=2)
+        warn_user(f"{weak}; {advice}")
     query = _query(asked, blank, search, value_cost)
     return publish_query(source, query)
 
