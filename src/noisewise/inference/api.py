@@ -222,10 +222,9 @@ def check_method(analyst: Analyst[Any], method: str) -> None:
 def _check_method(analyst: Analyst[Any], method: str, releases: int) -> None:
     check_method(analyst, method)
     if releases > 1 and method not in analyst.combining:
-        raise ArgumentError(
-            f"method: {method!r} takes one release; several are combined by 'exact' only, of "
-            "linear regression and exponential families"
-        )
+        able = ", ".join(map(repr, analyst.combining))
+        which = f"by {able} only" if able else "by no method of this model"
+        raise ArgumentError(f"method: {method!r} takes one release; several are combined {which}")
 
 
 def _listed(release: Any) -> list[Release]:
