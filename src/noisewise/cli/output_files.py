@@ -1,30 +1,32 @@
-"""Where a release goes, and what is said when it is there."""
+"""Files that a command writes: checked before time or budget is spent, never over other files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+from noisewise.artifact import ArgumentError
 
-from noisewise.artifact import ArgumentError, NoisewiseError, Release, ReleaseError
-from noisewise.cli import options as o
+if TYPE_CHECKING:
+    import pandas as pd
 
-PAGE = b"<!doctype html>"
+PAGE_START = b"<!doctype html>"
+"""How every page begins that ``report`` writes."""
 
 
-def writable(
-    out: Path,
-    ours: Callable[[Path], bool] | None = None,
-    what: str = "release",
-    option: str = "--out",
+def check_writable(
+    out: Path, ours: Callable[[Path], bool], what: str, option: str = "--out"
 ) -> None:
-    """Checked before budget or time is spent: a result that cannot be written would be lost.
+    """Raise an ArgumentError where a result could not be written, and so would be lost.
 
-    A file that is there already is replaced only if it is ``ours``, a release unless told.
+    Args:
+        out: where the result is to go.
+        ours: whether a file that is there already may be replaced.
+        what: what such a file would be.
+        option: the option that names the file.
     """
-    ours = ours or _is_release
     if not out.parent.is_dir():
         raise ArgumentError(f"{option}: there is no folder {str(out.parent)!r}")
     # A device or a pipe would be replaced by an ordinary file.
@@ -36,51 +38,27 @@ def writable(
         )
 
 
-def is_page(path: Path) -> bool:
-    """Whether a file may be one of our pages: HTML it is, at least."""
+def check_page(out: Path | None, option: str) -> None:
+    """Raise an ArgumentError where a page was asked for and could not be written."""
+    if out is not None:
+        check_writable(out, _is_page, "page", option)
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether a file may be one of our pages: HTML it is, at least."""
     with open(path, "rb") as opened:
-        return opened.read(len(PAGE)).lower() == PAGE
+        return opened.read(len(PAGE_START)).lower() == PAGE_START
 
 
-def _is_release(path: Path) -> bool:
+def check_table(out: Path | None) -> None:
+    """Raise an ArgumentError where a CSV file was asked for and could not be written."""
+    if out is not None:
+        check_writable(out, lambda path: path.suffix == ".csv", "file that ends in .csv")
+
+
+def write_table(rows: pd.DataFrame, out: Path) -> None:
+    """Write rows as a CSV file; `check_table` was asked before."""
     try:
-        Release.load(path)
-    except ReleaseError:
-        return False
-    return True
-
-
-def finish(release: Release, out: Path, as_json: bool, ledger: str | None = None) -> None:
-    """Save it, and say what was promised."""
-    try:
-        release.save(out)
-    except ReleaseError:
-        # The budget is spent: what it bought must not be lost to a full disk.
-        typer.echo(release.to_json())
-        typer.echo("the release is on standard output instead", err=True)
-        raise
-    if as_json:
-        spent = {"epsilon": release.guarantee.epsilon, "rho": release.guarantee.rho}
-        o.show_json({"out": str(out), "family": release.family, **spent})
-    else:
-        typer.echo(f"wrote {out}: {release.statement()}{_booked(release, ledger)}")
-
-
-def _booked(release: Release, ledger: str | None) -> str:
-    """On which dataset: a slip of the account shows here, or never."""
-    if release.receipt is None or ledger is None:
-        return ""
-    dataset = release.receipt.dataset
-    return f" Booked on dataset {dataset!r}{_left(ledger, dataset)}."
-
-
-def _left(ledger: str, dataset: str) -> str:
-    from noisewise.privacy.ledger import open_ledger
-
-    try:
-        with open_ledger(ledger) as book:
-            (account,) = (a for a in book.accounts() if a.dataset == dataset)
-    except (NoisewiseError, ValueError):
-        # The release is made and written: a ledger out of reach by now is no failure of it.
-        return ""
-    return f", where {account.parameter} {account.remaining:g} of {account.budget:g} is left"
+        rows.to_csv(out, index=False)
+    except OSError as error:
+        raise ArgumentError(f"--out: {str(out)!r} cannot be written: {error.strerror}") from None
