@@ -234,7 +234,10 @@ def test_a_list_that_is_no_text(regression: Run, tmp_path: Path) -> None:
         (("--bounds", "age=0"), "--bounds age: must be LOWER,UPPER, not '0'"),
         (("--bounds", "age=0,x"), "--bounds age: 'x' is not a number"),
         (("--bounds", "age=private:1,0"), "within: lower must be below upper"),
-        (("--mechanism", "gaussian"), "--delta: --mechanism gaussian needs one, such as --delta 1e-6"),
+        (
+            ("--mechanism", "gaussian"),
+            "--delta: --mechanism gaussian needs one, such as --delta 1e-6",
+        ),
         (("--mechanism", "gauss"), "mechanism: must be 'laplace' or 'gaussian', not 'gauss'"),
         (("--neighbours", "add"), "neighbours: must be 'replace-one' or 'add-remove', not 'add'"),
         (("--sizes", "public"), "sizes: goes with groups"),

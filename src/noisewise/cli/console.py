@@ -40,12 +40,12 @@ def show_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2))
 
 
-def frame_table(frame: pd.DataFrame, title: str, more: str = "") -> Table:
+def frame_table(frame: pd.DataFrame, title: str | None = None, more: str = "") -> Table:
     """Return a data frame as a table for a terminal.
 
     Args:
         frame: numbers are shown with four digits, everything else as it is.
-        title: stands above the table.
+        title: stands above the table, if it has one.
         more: what to do to see the rest, where the table is cut.
     """
     table = Table(title=title, title_justify="left")

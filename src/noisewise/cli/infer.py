@@ -11,6 +11,7 @@ import typer
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import frame_table, plain_console, show_json
+from noisewise.cli.messages import Flag, in_shell_words
 from noisewise.cli.output_files import check_writable
 from noisewise.cli.parsing import parse_assignments
 from noisewise.cli.shared_options import (
@@ -86,10 +87,13 @@ def infer(
     check_writable(out, _is_result, "posterior")
     from noisewise.inference import infer as run
 
-    result = run(
-        given, method, x=x or None, y=y, prior=read_prior_option(prior), seed=seed, chains=chains,
-        draws=draws, same_population=same_population, **read_options(option),
-    )  # fmt: skip
+    options = read_options(option)
+    flags = {name: Flag(f"--option {name}", separator="=") for name in options}
+    with in_shell_words(flags):
+        result = run(
+            given, method, x=x or None, y=y, prior=read_prior_option(prior), seed=seed,
+            chains=chains, draws=draws, same_population=same_population, **options,
+        )  # fmt: skip
     result.save(out)
     if as_json:
         show_json({"out": str(out), **_summary(result, given)})

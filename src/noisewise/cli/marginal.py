@@ -49,7 +49,9 @@ def marginal(
         title = f"Probabilities of {columns}, method {loaded.method}"
         if "lower" in rows:
             title += f"; {interval:.0%} intervals"
-        plain_console().print(frame_table(rows, title, "; --out writes them all"))
+        console = plain_console()
+        console.print(title, style="bold")
+        console.print(frame_table(rows, more="; --out writes them all"))
 
 
 def marginal_rows(result: Result, columns: list[str], interval: float) -> pd.DataFrame:

@@ -25,10 +25,14 @@ MODEL_OPTION = "option"
 
 @dataclass(frozen=True)
 class Flag:
-    """An option of the command line, and what stands behind it in help screens."""
+    """An option of the command line, and what stands behind it in help screens.
+
+    ``separator`` stands between the option and its value.
+    """
 
     text: str
     metavar: str = ""
+    separator: str = " "
 
 
 _SPEECH = re.compile(
@@ -109,7 +113,7 @@ def _assigned(flag: Flag, text: str) -> str:
     if not isinstance(value, dict):
         # A number stays as it was written: 1e-6, not 1e-06.
         typed = text if isinstance(value, int | float) else _typed(value)
-        return f"{flag.text} {typed}"
+        return f"{flag.text}{flag.separator}{typed}"
     by_column = "=" in flag.metavar
     return " ".join(
         f"{flag.text} {f'{key}=' if by_column else ''}{_typed(held)}" for key, held in value.items()

@@ -40,9 +40,8 @@ Guesses = Annotated[
     typer.Option(
         "--guess",
         metavar="NAME=VALUE",
-        help="What is believed of the data; repeat. Regression: COLUMN (its slope), intercept, "
-        "sigma, mean:COLUMN, sd:COLUMN. One column: the family's parameters. Tables: "
-        "p[COLUMN=LEVEL]. The rest follows from the bounds.",
+        help="What is believed of the data, by the name of a parameter; repeat. The rest follows "
+        "from the bounds; a name that is unknown is answered by those that are known.",
     ),
 ]
 Methods = Annotated[
@@ -114,7 +113,8 @@ def plan_command(model: Model) -> Any:
         request = PlanRequest(**{p.name: given.pop(p.name) for p in own})
         carry_out(owner, request, given)
 
-    summary = f"Plan it: {owner.summary[:1].lower()}{owner.summary[1:]}"
+    released = owner.summary.removeprefix("Release ")
+    summary = f"Plan the release of {released[:1].lower()}{released[1:]}"
     return words.command(model.name, summary, [*planned, *own], run)
 
 
