@@ -102,7 +102,7 @@ def test_bounds_chosen_privately(noisewise: Run, people: Path, out: Path) -> Non
         (("--column", "pir", "--family", "normal", "--bounds", "-1,1"), {}),
         (("--column", "visits", "--family", "poisson", "--bounds", "0,9", "--fill", "0"), {}),
         (
-            ("--column", "visits", "--family", "binomial", "--trials", "9", "--fill", "0"),
+            ("--column", "visits", "--family", "binomial", "--binomial-trials", "9", "--fill", "0"),
             {"trials": 9},
         ),
         (
@@ -201,7 +201,7 @@ def test_groups(
         ("tract=lists/tracts", "--groups: there is no file 'lists/tracts'"),
         ("tract=3..1", "--groups: 3..1 must run upwards"),
         ("tract=0..99999999999", "--groups: 0..99999999999 must run upwards, over at most"),
-        ("tract=1,1", "groups['tract']: entry 1 repeats an earlier one"),
+        ("tract=1,1", "--groups tract: entry 1 repeats an earlier one"),
         ("tract=1", "column 'tract' holds a value outside its public list"),
         ("tract=a,b", "column 'tract' holds a value outside its public list"),
         ("nowhere=1,2", "column 'nowhere' is not in file"),
@@ -234,14 +234,17 @@ def test_a_list_that_is_no_text(regression: Run, tmp_path: Path) -> None:
         (("--bounds", "age=0"), "--bounds age: must be LOWER,UPPER, not '0'"),
         (("--bounds", "age=0,x"), "--bounds age: 'x' is not a number"),
         (("--bounds", "age=private:1,0"), "within: lower must be below upper"),
-        (("--mechanism", "gaussian"), "delta: mechanism='gaussian' needs one"),
+        (
+            ("--mechanism", "gaussian"),
+            "--delta: --mechanism gaussian needs one, such as --delta 1e-6",
+        ),
         (("--mechanism", "gauss"), "mechanism: must be 'laplace' or 'gaussian', not 'gauss'"),
         (("--neighbours", "add"), "neighbours: must be 'replace-one' or 'add-remove', not 'add'"),
         (("--sizes", "public"), "sizes: goes with groups"),
-        (("--fill", "pir=7"), "fill['pir']: 7 lies outside the column's bounds (0, 1)"),
+        (("--fill", "pir=7"), "--fill pir: 7 lies outside the column's bounds (0, 1)"),
         (("--fill", "pir=much"), "--fill pir: 'much' is not a number"),
         (("--fill", "pir=0", "--fill", "pir=1"), "--fill: 'pir' is given twice"),
-        (("--split", "gram=0"), "split['gram']: must be above zero"),
+        (("--split", "gram=0"), "--split gram: must be above zero"),
         (("--split", "all=1"), "split: must give a share to each of gram"),
         (("--split", "gram=1", "--split", "gram=2"), "--split: 'gram' is given twice"),
         (("--dataset", "people"), "dataset: names an account of a ledger, and no ledger is given"),
@@ -424,4 +427,4 @@ def test_a_real_process(people: Path, out: Path) -> None:
     assert said.startswith("wrote ")
     code, said, complaint = call(*REGRESSION, "--epsilon", -1, "--out", out)
     assert (code, said) == (1, "")
-    assert complaint == "error: epsilon: must be above zero, not -1.0\n"
+    assert complaint == "error: --epsilon: must be above zero, not -1.0\n"

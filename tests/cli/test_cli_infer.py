@@ -216,11 +216,3 @@ def test_several_releases(noisewise: Run, tmp_path: Path) -> None:
     assert (seen.code, seen.err) == (0, "")
     assert "0.5-differential" in seen.out
     assert "0.75-differential" in seen.out
-
-
-def test_a_graphical_model_is_fitted_from_python(noisewise: Run, tmp_path: Path) -> None:
-    frame = pd.DataFrame({"c": [1, 2] * 5})
-    given = nw.release.graphical_model(frame, cliques=["c"], levels={"c": [1, 2]}, epsilon=1.0)
-    seen = noisewise("infer", given.save(tmp_path / "g.json"), "-o", tmp_path / "p.nc")
-    assert seen.code == 1
-    assert "nw.infer(release).save(path)" in seen.err

@@ -119,7 +119,7 @@ def test_parquet_with_a_damaged_page(parquet: Path, refused: Refused) -> None:
 def test_parquet_that_does_not_fit(parquet: Path, refused: Refused) -> None:
     words = {"y": "t", "bounds": {"x": (0, 1), "t": (0, 1)}}
     message = refused(nw.DataError, regression, parquet, **words)
-    assert message == "column 't' must be numeric, but holds string"
+    assert message == "column 't' must be numeric, but holds text"
     assert "'t' holds a value outside" in refused(nw.DataError, tables, parquet)
 
 

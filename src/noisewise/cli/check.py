@@ -10,9 +10,17 @@ import typer
 from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.cli import options as o
-from noisewise.cli.inspect import plain_console
-from noisewise.cli.output import is_page, writable
+from noisewise.cli.console import plain_console, show_json
+from noisewise.cli.output_files import check_page, check_writable
+from noisewise.cli.shared_options import (
+    AsJson,
+    OtherCovariates,
+    OtherResponse,
+    PageFile,
+    PriorFile,
+    SimulationSeed,
+    read_prior_option,
+)
 
 if TYPE_CHECKING:
     from noisewise.simulate import Check
@@ -24,18 +32,17 @@ def check(
         list[str] | None,
         typer.Option(metavar="NAME", help="A method to try; repeat. The usual ones unless named."),
     ] = None,
-    x: o.OtherX = None,
-    y: o.OtherY = None,
+    x: OtherCovariates = None,
+    y: OtherResponse = None,
+    prior: PriorFile = None,
     trials: Annotated[int, typer.Option(help="Simulated releases for every method.")] = 200,
-    seed: o.Seed = 0,
+    seed: SimulationSeed = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Keep the result (.json), for a report."),
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write it as a page with pictures (.html).")
-    ] = None,
-    as_json: o.AsJson = False,
+    page: PageFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate releases like this one, and see which methods find the truth where they say it is.
 
@@ -44,20 +51,22 @@ def check(
     """
     given = Release.load(release)
     if out is not None:
-        writable(out, _is_check, "check")
-    if page is not None:
-        writable(page, is_page, "page", "--page")
+        check_writable(out, _is_check, "check")
+    check_page(page, "--page")
     from noisewise import report, simulate
 
-    found = simulate.check(given, method or None, x=x or None, y=y, trials=trials, seed=seed)
+    result = simulate.check(
+        given, method or None, prior=read_prior_option(prior), x=x or None, y=y, trials=trials,
+        seed=seed,
+    )  # fmt: skip
     if out is not None:
-        found.save(out)
+        result.save(out)
     if page is not None:
-        report.save(found, page)
+        report.save(result, page)
     if as_json:
-        o.show_json(json.loads(found.to_json()))
+        show_json(json.loads(result.to_json()))
         return
-    _show(found)
+    show_check(result)
     for written in filter(None, (out, page)):
         typer.echo(f"wrote {written}")
 
@@ -72,23 +81,24 @@ def _is_check(path: Path) -> bool:
     return True
 
 
-def _show(found: Check) -> None:
+def show_check(result: Check) -> None:
+    """Print what a check found for a person at a terminal."""
     console = plain_console()
-    said = found.settings
+    settings = result.settings
     console.print(
-        f"{said['trials']} simulated releases of {said['what']}: {said['n']} records, "
-        f"epsilon {said['epsilon']:g}"
+        f"{settings['trials']} simulated releases of {settings['what']}: {settings['n']} records, "
+        f"epsilon {settings['epsilon']:g}"
     )
     table = Table(title="Do 95 % intervals hold the truth?", title_justify="left")
     table.add_column("method")
     table.add_column("parameter", overflow="fold")
     for name in ("coverage", "mean width", "p (ranks)"):
         table.add_column(name, justify="right")
-    for m in found.methods:
+    for m in result.methods:
         for i, name in enumerate(m.parameters):
             numbers = f"{m.coverage[i]:.3f}", f"{m.width[i]:.4g}", f"{m.p_values[i]:.3g}"
             table.add_row(m.method if i == 0 else "", name, *numbers)
     console.print(table)
-    for m in found.methods:
+    for m in result.methods:
         console.print(f"{m.method}: {m.verdict}", style="" if m.passed else "bold")
-    console.print(found.advice)
+    console.print(result.advice)

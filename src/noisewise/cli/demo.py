@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.cli.inspect import plain_console, show
+from noisewise.cli.console import plain_console
+from noisewise.cli.inspect import show
 
 if TYPE_CHECKING:
     from noisewise.inference import Result

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.cli import options as o
-from noisewise.cli.inspect import plain_console
-from noisewise.cli.output import writable
+from noisewise.cli.console import frame_table, plain_console, show_json
+from noisewise.cli.messages import Flag, in_shell_words
+from noisewise.cli.output_files import check_writable
+from noisewise.cli.parsing import parse_assignments
+from noisewise.cli.shared_options import (
+    AsJson,
+    OtherCovariates,
+    OtherResponse,
+    PriorFile,
+    read_prior_option,
+)
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from noisewise.inference import Result
 
-MOST_ROWS = 40
+DIAGNOSTICS = ("rhat", "ess")
+"""Columns of a summary that the status says in words."""
 
 
 def infer(
@@ -25,7 +37,14 @@ def infer(
         typer.Argument(metavar="RELEASE", help="A release file, or several of the same records."),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the posterior goes (.nc).")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Where the result goes: a posterior (.nc), a fitted graphical model (.json) or "
+            "its posterior (.npz).",
+        ),
     ],
     method: Annotated[
         str | None,
@@ -33,8 +52,17 @@ def infer(
             metavar="NAME", help="Such as exact, gibbs or naive; left out, the best there is."
         ),
     ] = None,
-    x: o.OtherX = None,
-    y: o.OtherY = None,
+    x: OtherCovariates = None,
+    y: OtherResponse = None,
+    prior: PriorFile = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="An option of the model, such as lam=1e-4 or inference=exact; repeat.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws kept per chain.")] = 1000,
@@ -46,37 +74,53 @@ def infer(
             "dataset of one ledger.",
         ),
     ] = False,
-    as_json: o.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Infer a posterior that accounts for the noise, and keep it in a netCDF file.
+    """Infer a result that accounts for the noise, and keep it in a file.
 
-    ArviZ and other tools read the file; `noisewise predict` predicts from it. A posterior that has
-    not converged is kept all the same, with a warning on standard error.
+    ArviZ and other tools read posteriors in netCDF; `noisewise predict`, `sample`, `marginal` and
+    `report` take any result. One that has not converged is kept all the same, with a warning on
+    standard error.
     """
     given = [Release.load(path) for path in releases]
-    if given[0].family == "graphical-model":
-        raise ArgumentError(
-            "release: a graphical model is fitted from Python, with nw.infer(release).save(path), "
-            "and kept in a file of its own kind"
-        )
     # Before any sampling: what cannot be written would be lost.
-    writable(out, _is_posterior, "posterior")
+    check_writable(out, _is_result, "posterior")
     from noisewise.inference import infer as run
 
-    post = run(
-        given, method, x=x or None, y=y, seed=seed, chains=chains, draws=draws,
-        same_population=same_population,
-    )  # fmt: skip
-    post.save(out)
+    options = read_options(option)
+    flags = {name: Flag(f"--option {name}", separator="=") for name in options}
+    with in_shell_words(flags):
+        result = run(
+            given, method, x=x or None, y=y, prior=read_prior_option(prior), seed=seed,
+            chains=chains, draws=draws, same_population=same_population, **options,
+        )  # fmt: skip
+    result.save(out)
     if as_json:
-        o.show_json({"out": str(out), **summary(post)})
+        show_json({"out": str(out), **_summary(result, given)})
     else:
-        show(post, out)
-    if not post.converged:
-        typer.echo(f"warning: {post.status}", err=True)
+        _show(result, given, out)
+    if not result.converged:
+        typer.echo(f"warning: {result.status}", err=True)
 
 
-def _is_posterior(path: Path) -> bool:
+def read_options(given: list[str] | None) -> dict[str, Any]:
+    """Return a model's options: JSON where the text is JSON, else the text itself."""
+    from noisewise.inference import infer as run
+
+    own = inspect.signature(run).parameters
+    options: dict[str, Any] = {}
+    for name, text in parse_assignments(given, "--option").items():
+        if name in own:
+            flag = name.replace("_", "-")
+            raise ArgumentError(f"--option {name}: is an option of its own, --{flag}")
+        try:
+            options[name] = json.loads(text)
+        except json.JSONDecodeError:
+            options[name] = text
+    return options
+
+
+def _is_result(path: Path) -> bool:
     from noisewise.inference import load_posterior
 
     try:
@@ -86,36 +130,40 @@ def _is_posterior(path: Path) -> bool:
     return True
 
 
-def summary(post: Result) -> dict[str, Any]:
-    """For scripts."""
+def _summary(result: Result, releases: list[Release]) -> dict[str, Any]:
+    """Return the result for scripts."""
+    from noisewise.inference import Posterior
+
     return {
-        "method": post.method,
-        "prior": getattr(post, "prior", ""),
-        "guarantees": list(getattr(post, "guarantees", ())),
-        "converged": post.converged,
-        "status": post.status,
-        "parameters": post.summary().reset_index().to_dict("records"),
+        "method": result.method,
+        "prior": result.prior if isinstance(result, Posterior) else "",
+        "guarantees": [release.statement() for release in releases],
+        "converged": result.converged,
+        "status": result.status,
+        "parameters": _plain_rows(result.summary().reset_index()),
     }
 
 
-def show(post: Result, out: Path) -> None:
-    """For a person at a terminal."""
+def _plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows as JSON has them: a number that is none becomes null."""
+    return [
+        {str(k): None if isinstance(v, float) and v != v else v for k, v in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def _show(result: Result, releases: list[Release], out: Path) -> None:
+    """Print the result for a person at a terminal."""
+    from noisewise.inference import Posterior
+
     console = plain_console()
-    console.print(f"Posterior of {post.title}, method {post.method}", style="bold")
-    for guarantee in getattr(post, "guarantees", ()):
-        console.print(guarantee)
-    rows = post.summary().reset_index()
-    table = Table(title="In the units of the data; 95 % intervals", title_justify="left")
-    leading = [c for c in ("group", "parameter") if c in rows]
-    for name in leading:
-        table.add_column(name, overflow="fold")
-    for name in ("mean", "sd", "lower", "upper"):
-        table.add_column(name, justify="right")
-    for _, row in rows.head(MOST_ROWS).iterrows():
-        numbers = (f"{row[c]:.4g}" for c in ("mean", "sd", "lower", "upper"))
-        table.add_row(*(str(row[c]) for c in leading), *numbers)
-    if len(rows) > MOST_ROWS:
-        table.caption = f"and {len(rows) - MOST_ROWS} more"
-    console.print(table)
-    console.print(post.status)
+    what = "Posterior" if isinstance(result, Posterior) else "Result"
+    console.print(f"{what} of {result.title}, method {result.method}", style="bold")
+    for release in releases:
+        console.print(release.statement())
+    rows = result.summary().reset_index()
+    rows = rows[[c for c in rows if c not in DIAGNOSTICS]]
+    title = "In the units of the data" + ("; 95 % intervals" if "lower" in rows else "")
+    console.print(frame_table(rows, title))
+    console.print(result.status)
     console.print(f"wrote {out}", soft_wrap=True)

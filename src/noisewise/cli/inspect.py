@@ -10,32 +10,29 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from noisewise.artifact import Block, PartitionRelease, Release
+from noisewise.artifact import Block, PartitionRelease, QuantileSum, Release
 from noisewise.artifact.guarantee import noise_sd
-from noisewise.cli import options as o
+from noisewise.cli.console import plain_console, show_json
+from noisewise.cli.shared_options import AsJson
 
-MOST_ROWS = 24
+MAX_COMPONENTS = 24
+"""Components of a statistic that are listed on a terminal (chosen)."""
 
 
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A release file.")],
-    as_json: o.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a release file holds: guarantee, statistics, noise against signal."""
     release = Release.load(file)
     if as_json:
-        o.show_json(summary(release))
+        show_json(summary(release))
     else:
         show(release, plain_console())
 
 
-def plain_console() -> Console:
-    """For text with names of columns, levels and files in it: "[red]" in one is no colour."""
-    return Console(markup=False, highlight=False, emoji=False)
-
-
 def summary(release: Release) -> dict[str, Any]:
-    """The same content for scripts."""
+    """Return what a release holds, for scripts."""
     return {
         "family": release.family,
         "model": {k: list(v) if isinstance(v, tuple) else v for k, v in release.model.items()},
@@ -52,18 +49,25 @@ def summary(release: Release) -> dict[str, Any]:
 
 
 def _answer(release: Release) -> dict[str, Any]:
-    """What a partition release says, with 90 % intervals for the noise in the value."""
+    """Return what a partition release says, with 90 % intervals for the noise in the value."""
     if not isinstance(release, PartitionRelease):
         return {}
-    found = release.answer()
-    quantile = release.family == "posterior-quantile"
-    value = np.atleast_1d(found.quantile if quantile else found.probability).tolist()
-    ends = found.band(0.9).tolist()
-    return {"answer": value, "noise_interval_90": ends, "cautions": list(found.cautions)}
+    answer = release.answer()
+    value = answer.quantile if _is_quantile(release) else answer.probability
+    ends = answer.band(0.9).tolist()
+    return {
+        "answer": np.atleast_1d(value).tolist(),
+        "noise_interval_90": ends,
+        "cautions": list(answer.cautions),
+    }
+
+
+def _is_quantile(release: Release) -> bool:
+    return any(isinstance(block.statistic, QuantileSum) for block in release.blocks)
 
 
 def rows(block: Block) -> list[dict[str, Any]]:
-    """Per component: typical size over the groups, the noise's spread, and their ratio."""
+    """Return, per component, the typical size over groups, the noise's spread, and their ratio."""
     units = np.array(block.statistic.units)
     spread = noise_sd(block.noise) * units
     size = np.median(np.abs(block.scaled), axis=1)
@@ -83,7 +87,7 @@ def rows(block: Block) -> list[dict[str, Any]]:
 
 
 def show(release: Release, console: Console) -> None:
-    """For a person at a terminal."""
+    """Print what a release holds, for a person at a terminal."""
     console.print(f"{release.family} release, made by {release.software}", style="bold")
     console.print(release.statement())
     console.print(_population(release))
@@ -98,19 +102,19 @@ def show(release: Release, console: Console) -> None:
         console.print(f"ledger entry {release.receipt.entry} (dataset {release.receipt.dataset!r})")
     for block in release.blocks:
         console.print(_table(release, block))
-    found = _answer(release)
-    if found:
-        _show_answer(found, release.family == "posterior-quantile", console)
+    answer = _answer(release)
+    if answer:
+        _show_answer(answer, _is_quantile(release), console)
     ratios = [row["signal_to_noise"] for block in release.blocks for row in rows(block)]
-    if not found and any(ratio is not None and ratio < 1 for ratio in ratios):
+    if not answer and any(ratio is not None and ratio < 1 for ratio in ratios):
         console.print(
             "Where the ratio is below about 1, the number is mostly noise. Inference that models "
             "the noise stays honest there; plugging the numbers in does not."
         )
 
 
-def _show_answer(found: dict[str, Any], searched: bool, console: Console) -> None:
-    for value, (low, high) in zip(found["answer"], found["noise_interval_90"], strict=True):
+def _show_answer(answer: dict[str, Any], searched: bool, console: Console) -> None:
+    for value, (low, high) in zip(answer["answer"], answer["noise_interval_90"], strict=True):
         console.print(
             f"answer: {value:.4g} ({low:.4g} to {high:.4g}: 90 % of the noise in the value)"
         )
@@ -118,7 +122,7 @@ def _show_answer(found: dict[str, Any], searched: bool, console: Console) -> Non
         console.print(
             "The interval covers the noise in the value, not a private search that missed."
         )
-    for caution in found["cautions"]:
+    for caution in answer["cautions"]:
         console.print(f"caution: {caution}", style="yellow")
 
 
@@ -140,7 +144,7 @@ def _table(release: Release, block: Block) -> Table:
     table.add_column("noise sd", justify="right")
     table.add_column("size/noise", justify="right")
     listed = rows(block)
-    for row in listed[:MOST_ROWS]:
+    for row in listed[:MAX_COMPONENTS]:
         value = row["typical_size"] if row["value"] is None else row["value"]
         table.add_row(
             row["statistic"],
@@ -148,6 +152,6 @@ def _table(release: Release, block: Block) -> Table:
             f"{row['noise_sd']:.4g}",
             "-" if row["signal_to_noise"] is None else f"{row['signal_to_noise']:.3g}",
         )
-    if len(listed) > MOST_ROWS:
-        table.caption = f"and {len(listed) - MOST_ROWS} more"
+    if len(listed) > MAX_COMPONENTS:
+        table.caption = f"and {len(listed) - MAX_COMPONENTS} more"
     return table

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Receipt, Release, ReleaseError
+from noisewise.cli.console import plain_console, show_json
+from noisewise.cli.shared_options import AsJson
 from noisewise.privacy.ledger import (
     Account,
     Cost,
@@ -37,7 +37,6 @@ Where = Annotated[
         "or ~/.pgpass: other users of this machine can see command lines).",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @app.command()
@@ -51,12 +50,12 @@ def show(
         entries = () if dataset is None else book.entries(dataset)
         accounts = tuple(a for a in book.accounts() if dataset in (None, a.dataset))
         if as_json:
-            _print_json(
+            show_json(
                 {"ledger": book.id, "accounts": [_account_json(a) for a in accounts]}
                 | ({} if dataset is None else {"entries": [_entry_json(e) for e in entries]})
             )
             return
-        console = _console()
+        console = plain_console()
         console.print(_account_table(book, accounts))
         if dataset is not None:
             console.print(_entry_table(entries))
@@ -93,7 +92,7 @@ def set_budget(
         account = book.set_budget(
             dataset, epsilon=epsilon, rho=rho, neighbours=neighbours, unit=unit
         )
-        _console().print(_account_table(book, (account,)))
+        plain_console().print(_account_table(book, (account,)))
 
 
 @app.command()
@@ -111,9 +110,9 @@ def audit(
         findings += book.audit([(receipt, cost) for _, receipt, cost in paid])
         accounts = book.accounts()
         if as_json:
-            _print_json(_audit_json(book, findings, paid))
+            show_json(_audit_json(book, findings, paid))
         else:
-            _console().print(_account_table(book, accounts))
+            plain_console().print(_account_table(book, accounts))
     if not as_json:
         _print_findings(findings, paid)
     if findings:
@@ -148,7 +147,7 @@ def _files(finding: Finding, paid: Paid) -> list[str]:
 
 
 def _print_findings(findings: list[Finding], paid: Paid) -> None:
-    console = _console()
+    console = plain_console()
     for finding in findings:
         files = _files(finding, paid)
         console.print(f"✗ {finding}" + (f" [{', '.join(files)}]" if files else ""))
@@ -200,12 +199,3 @@ def _entry_table(entries: tuple[Entry, ...]) -> Table:
         amount = old + decimal(e.units)
         table.add_row(str(e.number), e.created[:19], e.kind, amount, e.description, e.entry)
     return table
-
-
-def _console() -> Console:
-    # Dataset names are the owner's: "[red]" in one is a name, not a colour.
-    return Console(markup=False, highlight=False)
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    typer.echo(json.dumps(content, indent=2))

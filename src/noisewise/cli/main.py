@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 
 import typer
-from rich.console import Console
 
 from noisewise import __version__
 from noisewise.artifact import NoisewiseError
@@ -16,12 +16,16 @@ from noisewise.cli import (
     infer,
     inspect,
     ledger,
+    marginal,
     plan,
     predict,
     release,
     report,
     reproduce,
+    sample,
 )
+from noisewise.cli.console import say
+from noisewise.cli.messages import command_flags, translate
 
 app = typer.Typer(
     name="noisewise",
@@ -36,6 +40,8 @@ app.add_typer(plan.app, name="plan")
 app.command("inspect")(inspect.inspect)
 app.command("infer")(infer.infer)
 app.command("predict")(predict.predict)
+app.command("sample")(sample.sample)
+app.command("marginal")(marginal.marginal)
 app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
@@ -58,24 +64,24 @@ def _root(
 
 
 def run() -> None:
-    """Entry point. Exit codes: 0 done, 1 refused (message on stderr), 2 wrong usage."""
+    """Run the program. Exit codes: 0 done, 1 refused (message on stderr), 2 wrong usage."""
+    speak = _shell_words(sys.argv[1:])
+
+    def warn(message: Warning | str, *_: object, **__: object) -> None:
+        # Without the line of code, which says nothing to whoever runs a command.
+        say(f"warning: {speak(str(message))}", "yellow")
+
     with warnings.catch_warnings():
-        warnings.showwarning = _warn
+        warnings.showwarning = warn
         # Ours are for the person at the terminal: each once, whatever Python was told to do.
         warnings.filterwarnings("default", category=UserWarning, module="noisewise")
         try:
             app()
         except NoisewiseError as error:
-            _tell(f"error: {error}", "red")
+            say(f"error: {speak(str(error))}", "red")
             sys.exit(1)
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """Without the line of code, which says nothing to whoever runs a command."""
-    _tell(f"warning: {message}", "yellow")
-
-
-def _tell(line: str, style: str) -> None:
-    # A name or path in the message is shown as it is, on one line, whatever is in it.
-    plain = Console(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
-    plain.print(line, style=style)
+def _shell_words(arguments: list[str]) -> Callable[[str], str]:
+    """Return the translation of messages for the command that these arguments ask for."""
+    return lambda message: translate(message, command_flags(typer.main.get_command(app), arguments))

@@ -1,208 +1,106 @@
-"""``noisewise release …``: the owner's half, one verb per family."""
+"""``noisewise release MODEL``: the owner's half, one command for every model of the registry."""
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from noisewise.cli import options as o
-from noisewise.cli import partition
-from noisewise.cli.output import finish, writable
-from noisewise.cli.progress import reading
+from noisewise.artifact import NoisewiseError, Release, ReleaseError
+from noisewise.cli import words
+from noisewise.cli.console import reading, show_json
+from noisewise.cli.messages import in_shell_words
+from noisewise.cli.output_files import check_writable
+from noisewise.cli.shared_options import AsJson
+from noisewise.models import Model, Owner
 
-app = typer.Typer(help="Turn a sensitive table into one public file.", no_args_is_help=True)
-partition.mount(app)
-
-
-@app.command("linear-regression")
-def linear_regression(
-    source: o.Source,
-    x: Annotated[list[str], typer.Option(metavar="COLUMN", help="Covariate; repeat for several.")],
-    y: Annotated[str, typer.Option(metavar="COLUMN", help="Response.")],
-    bounds: Annotated[
-        list[str],
-        typer.Option(
-            metavar=o.COLUMN_BOUNDS,
-            help="Public bounds, for every column. COLUMN=private:LOWER,UPPER lets part of the "
-            "budget choose them within that range.",
-        ),
-    ],
-    epsilon: o.Epsilon,
-    out: o.Out,
-    mechanism: o.Mechanism = "laplace",
-    delta: o.Delta = None,
-    neighbours: o.Neighbours = "replace-one",
-    groups: o.Groups = None,
-    sizes: o.Sizes = None,
-    fill: o.Fill = None,
-    monomials: Annotated[
-        bool, typer.Option("--monomials", help="Also release monomials of x up to degree four.")
-    ] = False,
-    count_clamped: o.CountClamped = False,
-    split: o.Split = None,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    as_json: o.AsJson = False,
-) -> None:
-    """Release the Gram matrix: every linear regression among the columns, once."""
-    from noisewise import release
-
-    writable(out)
-    limits, fills = o.assignments(bounds, "--bounds"), o.assignments(fill, "--fill")
-    with reading("reading") as progress:
-        made = release.linear_regression(
-            source,
-            x=x,
-            y=y,
-            bounds={c: o.bounds_of(b, f"--bounds {c}") for c, b in limits.items()},
-            epsilon=epsilon,
-            **_terms(mechanism, delta, neighbours, groups, sizes, ledger, dataset),
-            fill={c: o.number(v, f"--fill {c}") for c, v in fills.items()},
-            monomials=monomials,
-            count_clamped=count_clamped,
-            split=o.weights(split),
-            progress=progress,
-        )
-    finish(made, out, as_json, ledger)
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="Path, folder or glob of CSV, Parquet or Arrow files, or a database URL such as "
+        "postgresql://host/db#table.",
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the release goes.")]
 
 
-@app.command("exponential-family")
-def exponential_family(
-    source: o.Source,
-    column: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column that follows the family.")
-    ],
-    family: o.Family,
-    epsilon: o.Epsilon,
-    out: o.Out,
-    bounds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOWER,UPPER",
-            help="Public bounds. private:LOWER,UPPER lets part of the budget choose them within "
-            "that range.",
-        ),
-    ] = None,
-    outside: Annotated[
-        str, typer.Option(metavar="HOW", help="drop or clamp records outside the bounds.")
-    ] = "drop",
-    levels: Annotated[
-        str | None,
-        typer.Option(metavar="LIST", help="Categories: a,b,c or 0..9 or a file, one per line."),
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(metavar="N", help="Trials per record of binomial.")
-    ] = None,
-    shape: Annotated[float | None, typer.Option(metavar="K", help="Known shape of gamma.")] = None,
-    mechanism: o.Mechanism = "laplace",
-    delta: o.Delta = None,
-    neighbours: o.Neighbours = "replace-one",
-    groups: o.Groups = None,
-    sizes: o.Sizes = None,
-    fill: Annotated[
-        str | None, typer.Option(metavar="VALUE", help="Public value for missing entries.")
-    ] = None,
-    count_clamped: o.CountClamped = False,
-    split: o.Split = None,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    as_json: o.AsJson = False,
-) -> None:
-    """Release the sufficient statistic of a one-column exponential family."""
-    from noisewise import release
+def release_command(model: Model) -> Any:
+    """Return the command that releases for a model."""
+    owner = model.owner()
+    asked = (*owner.words, *words.privacy_words(owner))
+    parameters = [
+        words.keyword("source", Source, required=True),
+        *(words.parameter(w, required=w.required, default=w.default) for w in asked),
+        words.keyword("out", Out, required=True),
+        words.keyword("as_json", AsJson, default=False),
+    ]
 
-    writable(out)
-    listed = None if levels is None else o.public_list(levels, "--levels")
-    with reading("reading") as progress:
-        made = release.exponential_family(
-            source,
-            column=column,
-            family=family,
-            epsilon=epsilon,
-            bounds=None if bounds is None else o.bounds_of(bounds, "--bounds"),
-            outside=outside,  # type: ignore[arg-type]  # checked, with a message, by the callee
-            levels=listed,
-            trials=trials,
-            shape=shape,
-            **_terms(mechanism, delta, neighbours, groups, sizes, ledger, dataset),
-            fill=None if fill is None else o.level(fill, listed, "--fill"),
-            count_clamped=count_clamped,
-            split=o.weights(split),
-            progress=progress,
-        )
-    finish(made, out, as_json, ledger)
+    def run(source: str, out: Path, as_json: bool, **given: Any) -> None:
+        check_writable(out, _is_release, "release")
+        made = make_release(owner, source, given)
+        finish(made, out, as_json, given.get("ledger"))
+
+    return words.command(model.name, owner.summary, parameters, run)
 
 
-@app.command("graphical-model")
-def graphical_model(
-    source: o.Source,
-    clique: o.Cliques,
-    levels: o.Levels,
-    epsilon: o.Epsilon,
-    out: o.Out,
-    mechanism: o.Mechanism = "laplace",
-    delta: o.Delta = None,
-    neighbours: o.Neighbours = "replace-one",
-    groups: o.Groups = None,
-    sizes: o.Sizes = None,
-    fill: o.Fill = None,
-    other: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=LEVEL",
-            help="The level of the public list that counts what is not on it; repeat.",
-        ),
-    ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Whose record it is, where people have several: each person then weighs one.",
-        ),
-    ] = None,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    as_json: o.AsJson = False,
-) -> None:
-    """Release noisy contingency tables over cliques of categorical columns."""
-    from noisewise import release
-
-    writable(out)
-    given, fills = o.assignments(levels, "--levels"), o.assignments(fill, "--fill")
-    others = o.assignments(other, "--other")
-    listed = {c: o.public_list(v, f"--levels {c}") for c, v in given.items()}
-    with reading("reading") as progress:
-        made = release.graphical_model(
-            source,
-            cliques=o.cliques(clique),
-            levels=listed,
-            epsilon=epsilon,
-            **_terms(mechanism, delta, neighbours, groups, sizes, ledger, dataset),
-            fill={c: o.level(v, listed.get(c), f"--fill {c}") for c, v in fills.items()},
-            other={c: o.level(v, listed.get(c), f"--other {c}") for c, v in others.items()},
-            unit=unit,
-            progress=progress,
-        )
-    finish(made, out, as_json, ledger)
+app = typer.Typer(
+    help="Turn a sensitive table into one public file.",
+    no_args_is_help=True,
+    cls=words.model_group(release_command),
+)
 
 
-def _terms(
-    mechanism: str,
-    delta: float | None,
-    neighbours: str,
-    groups: str | None,
-    sizes: str | None,
-    ledger: str | None,
-    dataset: str | None,
-) -> dict[str, Any]:
-    """The words every family shares; the library checks them."""
-    return {
-        "mechanism": mechanism,
-        "delta": delta,
-        "neighbours": neighbours,
-        "groups": o.group_list(groups),
-        "sizes": sizes,
-        "ledger": ledger,
-        "dataset": dataset,
-    }
+def make_release(owner: Owner, source: object, given: dict[str, Any]) -> Release:
+    """Read the options' text and call the release function, with a progress bar if it has one."""
+    with reading("reading") as progress, in_shell_words(words.argument_flags(owner)):
+        arguments = words.release_arguments(owner, given)
+        if "progress" in inspect.signature(owner.release).parameters:
+            arguments["progress"] = progress
+        return owner.release(source, **arguments)
+
+
+def _is_release(path: Path) -> bool:
+    try:
+        Release.load(path)
+    except ReleaseError:
+        return False
+    return True
+
+
+def finish(release: Release, out: Path, as_json: bool, ledger: str | None = None) -> None:
+    """Save the release, and say what was promised."""
+    try:
+        release.save(out)
+    except ReleaseError:
+        # The budget is spent: what it bought must not be lost to a full disk.
+        typer.echo(release.to_json())
+        typer.echo("the release is on standard output instead", err=True)
+        raise
+    if as_json:
+        spent = {"epsilon": release.guarantee.epsilon, "rho": release.guarantee.rho}
+        show_json({"out": str(out), "family": release.family, **spent})
+    else:
+        typer.echo(f"wrote {out}: {release.statement()}{_booked(release, ledger)}")
+
+
+def _booked(release: Release, ledger: str | None) -> str:
+    """Return on which dataset it was booked: a slip of the account shows here, or never."""
+    if release.receipt is None or ledger is None:
+        return ""
+    dataset = release.receipt.dataset
+    return f" Booked on dataset {dataset!r}{_left(ledger, dataset)}."
+
+
+def _left(ledger: str, dataset: str) -> str:
+    from noisewise.privacy.ledger import open_ledger
+
+    try:
+        with open_ledger(ledger) as book:
+            (account,) = (a for a in book.accounts() if a.dataset == dataset)
+    except (NoisewiseError, ValueError):
+        # The release is made and written: a ledger out of reach by now is no failure of it.
+        return ""
+    return f", where {account.parameter} {account.remaining:g} of {account.budget:g} is left"

@@ -1,23 +1,22 @@
-"""``noisewise report POSTERIOR``: one HTML page a person can open, print and pass on."""
+"""``noisewise report RESULT``: one HTML page a person can open, print and pass on."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from noisewise.artifact import ArgumentError, NoisewiseError, Release
-from noisewise.cli.output import is_page, writable
+from noisewise.cli.output_files import check_page
 
 
 def report(
-    posterior: Annotated[
+    result: Annotated[
         Path,
         typer.Argument(
-            metavar="POSTERIOR",
-            help="A file that `noisewise infer` wrote, a fitted graphical model, or a partition "
-            "release, which is its own answer.",
+            metavar="RESULT",
+            help="A file that `noisewise infer` wrote, or a partition release, which is its own "
+            "answer.",
         ),
     ],
     out: Annotated[
@@ -32,32 +31,11 @@ def report(
 
     It loads nothing from anywhere, and reads well on a phone, in the dark and on paper.
     """
+    check_page(out, "--out")
     from noisewise import report as pages
+    from noisewise.inference import load
+    from noisewise.simulate import load_check
 
-    writable(out, is_page, "page")
-    found = None
-    if check is not None:
-        from noisewise.simulate import load_check
-
-        found = load_check(check)
-    pages.save(_result(posterior), out, found)
+    checked = None if check is None else load_check(check)
+    pages.save(load(result), out, checked)
     typer.echo(f"wrote {out}")
-
-
-def _result(path: Path) -> Any:
-    """By what the file says it is."""
-    try:
-        with open(path, "rb") as opened:
-            first = opened.read(1)
-    except OSError as error:
-        raise ArgumentError(f"posterior: {str(path)!r} cannot be read: {error.strerror}") from None
-    if first != b"{":
-        from noisewise.inference import load_posterior
-
-        return load_posterior(path)
-    try:
-        return Release.load(path)
-    except NoisewiseError:
-        from noisewise.inference import load_posterior
-
-        return load_posterior(path)

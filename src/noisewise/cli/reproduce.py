@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from noisewise.artifact import ArgumentError
-from noisewise.cli.inspect import plain_console
+from noisewise.cli.console import plain_console
 
 CHECKOUT = Path(__file__).parents[3]
 

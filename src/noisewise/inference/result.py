@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from noisewise.artifact import ArgumentError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
     from arviz import InferenceData
 
     from noisewise.inference.prediction import Prediction
@@ -71,6 +72,26 @@ class Result(ABC):
     def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
         """Return the distribution of a new record, where the model has one."""
         raise ArgumentError(f"predict: a {self.model_name} result predicts no single record")
+
+    def sample(self, n: int, *, seed: int = 0) -> pd.DataFrame:
+        """Return n synthetic records, where the model makes some."""
+        raise ArgumentError(f"sample: a {self.model_name} result makes no synthetic records")
+
+    def marginal(self, columns: str | Iterable[str]) -> xr.DataArray:
+        """Return the joint probabilities of some columns' levels, where the model has them."""
+        raise ArgumentError(f"marginal: a {self.model_name} result has no table of levels")
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether ``interval`` gives intervals of the probabilities in ``marginal``."""
+        return False
+
+    def interval(self, columns: str | Iterable[str], level: float = 0.95) -> xr.DataArray:
+        """Return central intervals of ``marginal``, along a dimension of ``lower`` and ``upper``.
+
+        A name is added to the dimensions of ``marginal``, that of the bound.
+        """
+        raise ArgumentError(f"interval: a {self.model_name} result has none for a table of levels")
 
     def to_arviz(self) -> InferenceData:
         """Return the draws as ArviZ's own type (dims chain, draw, group)."""

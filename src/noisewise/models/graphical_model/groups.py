@@ -125,6 +125,11 @@ class GraphicalGroups(Mapping[Level, R], Result, Generic[R]):
         values = np.stack([result.marginal_array(wanted) for result in self.values()])
         return labelled(values, wanted, self._first.levels, {"group": self.group_keys})
 
+    @property
+    def has_intervals(self) -> bool:
+        """Return whether the groups' results are posteriors."""
+        return self._first.has_intervals
+
     def interval(self, columns: str | Iterable[str], level: float = 0.95) -> xr.DataArray:
         """Return every group's ``interval``, along first dimensions ``group`` and ``bound``."""
         wanted = self._named(columns)

@@ -136,6 +136,11 @@ class GraphicalPosterior(Result):
             return self.model.marginal_array(columns)
         return np.asarray(drawn.mean(axis=(0, 1)))
 
+    @property
+    def has_intervals(self) -> bool:
+        """Return True: there are draws."""
+        return True
+
     def interval(self, columns: str | Iterable[str], level: float = 0.95) -> xr.DataArray:
         """Return central intervals of some columns' joint probabilities, cell by cell.
 

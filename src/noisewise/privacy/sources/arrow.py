@@ -14,6 +14,7 @@ from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import KeptRecords, whole
 from noisewise.privacy.sources import csv_numbers
+from noisewise.privacy.sources.column_types import describe_type
 from noisewise.privacy.sources.person_weights import sum_people
 from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
 from noisewise.privacy.sums import Accumulator, Columns
@@ -103,12 +104,15 @@ class ArrowSource:
             known = dict(types)
             for column in numeric:
                 if known[column] is not None and not _is_numeric(known[column]):
-                    raise DataError(f"column {column!r} must be numeric, but holds {known[column]}")
+                    raise DataError(
+                        f"column {column!r} must be numeric, but holds "
+                        f"{describe_type(known[column])}"
+                    )
             for column in coded:
                 if known[column] is not None and not _is_codable(known[column]):
                     raise DataError(
                         f"column {column!r} must hold text or whole numbers, "
-                        f"but holds {known[column]}"
+                        f"but holds {describe_type(known[column])}"
                     )
 
     def selection(self) -> KeptRecords:
@@ -258,7 +262,9 @@ def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
         column = csv_numbers.floats(column)
     if column.type != pa.float64():
         if not _is_numeric(column.type):
-            raise DataError(f"column {name!r} must be numeric, but holds {column.type}")
+            raise DataError(
+                f"column {name!r} must be numeric, but holds {describe_type(column.type)}"
+            )
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
         elif pa.types.is_decimal(column.type):

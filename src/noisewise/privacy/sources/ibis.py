@@ -27,6 +27,7 @@ from noisewise.privacy.sources.arrow import (
     exact_below,
     guarded,
 )
+from noisewise.privacy.sources.column_types import describe_type
 from noisewise.privacy.sources.query_results import Gathered
 from noisewise.privacy.sources.quiet import quiet
 from noisewise.privacy.sources.snapshot import snapshot
@@ -68,11 +69,14 @@ class IbisSource:
                 raise DataError(f"column {column!r} is not in the table; it has: {names}{more}")
         for column in numeric:
             if not _is_numeric(types[column]):
-                raise DataError(f"column {column!r} must be numeric, but holds {types[column]}")
+                raise DataError(
+                    f"column {column!r} must be numeric, but holds {describe_type(types[column])}"
+                )
         for column in coded:
             if not _is_codable(types[column]):
                 raise DataError(
-                    f"column {column!r} must hold text or whole numbers, but holds {types[column]}"
+                    f"column {column!r} must hold text or whole numbers, but holds "
+                    f"{describe_type(types[column])}"
                 )
 
     def selection(self) -> KeptRecords:

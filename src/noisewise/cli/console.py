@@ -1,0 +1,77 @@
+"""What a command shows: the consoles, JSON for scripts, tables, and a progress bar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from noisewise.models.base import Progress as ProgressCallback
+
+MAX_ROWS = 40
+"""Rows of a table on a terminal, about one screen (chosen)."""
+
+
+def plain_console(*, stderr: bool = False) -> Console:
+    """Return a console that shows text as it is.
+
+    Names of columns, levels, datasets and files are the owner's: "[red]" in one is no colour, and
+    ":cat:" no picture.
+    """
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+def say(line: str, style: str) -> None:
+    """Print one line on standard error; however long, it is never broken into several."""
+    plain_console(stderr=True).print(line, style=style, soft_wrap=True)
+
+
+def show_json(value: object) -> None:
+    """Print one JSON document on standard output, for scripts."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def frame_table(frame: pd.DataFrame, title: str | None = None, more: str = "") -> Table:
+    """Return a data frame as a table for a terminal.
+
+    Args:
+        frame: numbers are shown with four digits, everything else as it is.
+        title: stands above the table, if it has one.
+        more: what to do to see the rest, where the table is cut.
+    """
+    table = Table(title=title, title_justify="left")
+    numeric = {name: frame[name].dtype.kind == "f" for name in frame}
+    for name, number in numeric.items():
+        table.add_column(str(name), justify="right" if number else "left", overflow="fold")
+    for row in frame.head(MAX_ROWS).itertuples(index=False):
+        cells = zip(numeric.values(), row, strict=True)
+        table.add_row(*(f"{cell:.4g}" if number else str(cell) for number, cell in cells))
+    if len(frame) > MAX_ROWS:
+        table.caption = f"and {len(frame) - MAX_ROWS} more{more}"
+    return table
+
+
+@contextmanager
+def reading(what: str) -> Iterator[ProgressCallback | None]:
+    """Give a callback that moves a bar; None where standard error is not a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+
+        def report(done: int, total: int | None) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield report

@@ -1,0 +1,115 @@
+"""How the text of an option becomes a Python value: numbers, bounds, public lists, assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from noisewise.artifact import ArgumentError, Level
+from noisewise.privacy.arguments import PrivateBounds
+
+MAX_RANGE = 10_000_000
+"""Entries of a list written as a range (chosen): more is a slip, and would not fit in memory."""
+
+
+def parse_assignment(text: str, option: str) -> tuple[str, str]:
+    """Return the two sides of ``NAME=VALUE``; a column name may itself contain an equals sign."""
+    name, equals, value = text.rpartition("=")
+    if not equals or not name or not value:
+        raise ArgumentError(f"{option}: must look like NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def parse_assignments(given: Iterable[str] | None, option: str) -> dict[str, str]:
+    """Return the values of ``NAME=VALUE``, repeated, each name once."""
+    values: dict[str, str] = {}
+    for text in given or ():
+        name, value = parse_assignment(text, option)
+        if name in values:
+            raise ArgumentError(f"{option}: {name!r} is given twice")
+        values[name] = value
+    return values
+
+
+def parse_numbers(given: Iterable[str] | None, option: str) -> dict[str, float]:
+    """Return the numbers of ``NAME=NUMBER``, repeated, each name once."""
+    texts = parse_assignments(given, option)
+    return {name: parse_number(text, f"{option} {name}") for name, text in texts.items()}
+
+
+def parse_number(text: str, option: str) -> float:
+    """Return a number as people write it."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(f"{option}: {text!r} is not a number") from None
+
+
+def parse_names(text: str) -> list[str]:
+    """Return the columns of ``COLUMN,COLUMN``."""
+    return [column.strip() for column in text.split(",")]
+
+
+def parse_bounds(text: str, option: str) -> tuple[float, float] | PrivateBounds:
+    """Return the bounds that ``0,1`` gives.
+
+    ``private:0,1000000`` lets part of the budget choose within that range.
+    """
+    range_text = text.removeprefix("private:")
+    ends = range_text.split(",")
+    if len(ends) != 2:
+        raise ArgumentError(f"{option}: must be LOWER,UPPER, not {text!r}")
+    pair = parse_number(ends[0], option), parse_number(ends[1], option)
+    return pair if range_text == text else PrivateBounds(pair)
+
+
+def parse_list(text: str, option: str) -> list[Level]:
+    """Return the public list that ``a,b,c``, ``0..9`` or a file with one entry per line gives."""
+    first, dots, last = text.partition("..")
+    if dots and _is_whole(first) and _is_whole(last):
+        return _range(int(first), int(last), option)
+    path = Path(text)
+    if path.is_file():
+        lines = _lines(path, option)
+        return _typed([line.strip() for line in lines if line.strip()])
+    if "," not in text and ("/" in text or path.suffix):
+        raise ArgumentError(f"{option}: there is no file {text!r}")
+    return _typed([entry.strip() for entry in text.split(",")])
+
+
+def parse_level(text: str, listed: list[Level] | None, option: str) -> Level | float:
+    """Return a value in the type of what it stands for.
+
+    Args:
+        text: what was typed.
+        listed: the public list of the column; without one, the value is a number.
+        option: the option, for messages.
+    """
+    if listed is None:
+        return parse_number(text, option)
+    return int(text) if isinstance(listed[0], int) and _is_whole(text) else text
+
+
+def _range(first: int, last: int, option: str) -> list[Level]:
+    if not 0 <= last - first < MAX_RANGE:
+        raise ArgumentError(
+            f"{option}: {first}..{last} must run upwards, over at most {MAX_RANGE} numbers"
+        )
+    return list(range(first, last + 1))
+
+
+def _lines(path: Path, option: str) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise ArgumentError(f"{option}: {str(path)!r} cannot be read as UTF-8 text") from None
+
+
+def _typed(entries: list[str]) -> list[Level]:
+    """Return whole numbers where all entries are; "007" is a text."""
+    return [int(e) for e in entries] if all(_is_whole(e) for e in entries) else list(entries)
+
+
+def _is_whole(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and (digits == "0" or digits[0] != "0")
