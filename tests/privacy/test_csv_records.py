@@ -14,7 +14,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import Bounds
 from noisewise.privacy.lattice import Coded, boxed
-from noisewise.privacy.sources import open_source, quotes
+from noisewise.privacy.sources import csv_files, open_source
 from noisewise.privacy.sum_plan import CellCounts, Person, ProductSums, SumPlan, Sums
 from tests.privacy.refusals import SECRET, family, regression, tables
 from tests.reference.csv_reference import reference_records
@@ -127,7 +127,7 @@ WELL_FORMED = {
 def test_well_formed_files(
     text: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotes, "CHUNK", chunk)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", chunk)
     path = written(tmp_path, text)
     assert summed(path, counts(0, 1)).parts[0][:, 0].tolist() == [1, 1]
 
@@ -155,7 +155,7 @@ def test_files_whose_records_cannot_be_told_apart(
     refused: Refused,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(quotes, "CHUNK", chunk)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", chunk)
     path = written(tmp_path, text.replace("pipe", SECRET))
     message = refused(nw.SourceError, tables, path, cliques=[("a",)], levels={"a": [0, 1]})
     assert "cannot be told apart into records" in message

@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
 
-from noisewise.privacy.sources import arrow, csv_files, paths
+from noisewise.privacy.sources import arrow, csv_files, files
 from tests.privacy.file_neighbours import WRITERS, attack
 
 SHORT, LONG = 60, 8
@@ -85,7 +85,7 @@ def without_exact_levels(patch: Patch) -> None:
 
 
 def without_hidden_folders(patch: Patch) -> None:
-    patch.setattr(paths, "_is_hidden", lambda part: False)
+    patch.setattr(files, "_is_hidden", lambda part: False)
 
 
 OUT: list[tuple[Callable[[Patch], None], str, bool]] = [

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from noisewise.privacy.sources.arrow_datasets import AHEAD, scan
+from noisewise.privacy.sources.arrow_datasets import ROW_GROUPS_AHEAD, scan
 
 GROUPS, ROWS = 60, 2**17
 
@@ -34,7 +34,7 @@ def test_decoders_do_not_run_ahead_of_a_slow_reader(wide: Path) -> None:
         rows += batch.num_rows
     assert rows == GROUPS * ROWS
     # A piece holds its pages and its values: twice its size, and one piece being handed over.
-    assert most < 2 * (AHEAD + 2) * ROWS * 8
+    assert most < 2 * (ROW_GROUPS_AHEAD + 2) * ROWS * 8
 
 
 def test_the_order_of_rows_is_that_of_the_file(wide: Path) -> None:

@@ -181,9 +181,8 @@ def project_to_floor(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Ar
     Nearest in the Frobenius norm: eigenvalues below the floor are raised to it. A matrix that has
     none is returned as it is. The matrix is one unbatched JAX array, not entries.
     """
-    clipped, least = (_clip_two_by_two if matrix.shape[-1] == 2 else _clip_eigenvalues)(
-        matrix, floor
-    )
+    clip = _clip_two_by_two if matrix.shape[-1] == 2 else _clip_eigenvalues
+    clipped, least = clip(matrix, floor)
     invalid = least < floor
     return jnp.where(invalid, clipped, matrix), invalid
 

@@ -102,9 +102,8 @@ def run_update(
     problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
 ) -> Posterior:
     """Sample by Gibbs-SS-Update and return the posterior."""
-    return gibbs.run(
-        "gibbs-update", INFERRED_MOMENTS, (), problem, seed, chains, draws, progress, {}
-    )
+    source = INFERRED_MOMENTS
+    return gibbs.run("gibbs-update", source, (), problem, seed, chains, draws, progress, {})
 
 
 def _no_parameters(mean: jax.Array, factor: jax.Array) -> tuple[()]:

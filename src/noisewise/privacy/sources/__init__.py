@@ -11,14 +11,9 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
+from noisewise.privacy.sources.arrow_datasets import DatasetBatches, dataset_selection
 from noisewise.privacy.sources.files import open_files
-from noisewise.privacy.sources.frames import (
-    DatasetBatches,
-    PandasBatches,
-    PolarsBatches,
-    dataset_selection,
-)
-from noisewise.privacy.sources.polars_plan import polars_selection
+from noisewise.privacy.sources.frames import PandasBatches, PolarsBatches, polars_selection
 from noisewise.privacy.sum_plan import Source
 
 ACCEPTED = (

@@ -1,9 +1,9 @@
 """CSV files: text, whose records and types depend on the header and the plan, not on other cells.
 
-Quotation marks and line ends are checked first (`quotes`). Then Arrow reads: a cell may hold line
-breaks, and where there is one column an empty line is a record without a value. Numbers are
-read at full speed as long as every cell has the usual spelling; from the first that has not,
-they come as text and are read cell by cell (`spellings`), with the same meaning.
+Quotation marks and line ends are checked first, byte by byte (`quotation_fault`). Then Arrow reads:
+a cell may hold line breaks, and where there is one column an empty line is a record without a
+value. Numbers are read at full speed as long as every cell has the usual spelling; from the first
+that has not, they come as text and are read cell by cell (`csv_numbers`), with the same meaning.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
@@ -24,13 +25,50 @@ from noisewise.artifact import NoisewiseError, SourceError
 from noisewise.privacy.sources import csv_numbers
 from noisewise.privacy.sources.arrow import Types, misfit, unfit
 from noisewise.privacy.sources.arrow_datasets import scan
-from noisewise.privacy.sources.quotes import find_fault
 from noisewise.privacy.sum_plan import SumPlan
 
 NULLS = tuple(pyarrow.csv.ConvertOptions().null_values)
-BY_SPARK = re.compile(r"part-[0-9]+-.*-c[0-9]+\.csv", re.IGNORECASE)
-FEW = 20
-"""Records to look at before a way of reading is chosen."""
+"""Spellings of "missing": Arrow's own list."""
+
+SPARK_FILE = re.compile(r"part-[0-9]+-.*-c[0-9]+\.csv", re.IGNORECASE)
+"""Names that Spark gives to the CSV files it writes."""
+
+FIRST_RECORDS = 20
+"""Records to look at before a way of reading is chosen (chosen: it decides speed, not meaning)."""
+
+CHUNK_BYTES = 2**22
+"""Bytes that are looked through for quotation marks at a time (chosen)."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""The three bytes that UTF-8 text may begin with, and that are no part of it."""
+
+QUOTE, COMMA, FEED, RETURN, BACKSLASH = b'",\n\r\\'
+"""Bytes that decide where cells and records end (RFC 4180), or seem to."""
+
+EDGES = np.zeros(256, bool)
+"""By byte: whether a quotation mark may stand beside it."""
+EDGES[[QUOTE, COMMA, FEED, RETURN]] = True
+
+MISPLACED_QUOTE = (
+    "a quotation mark stands inside a cell that is not enclosed in them, or is followed by more "
+    "text; enclose the cell and double the marks inside it, as CSV writers do"
+)
+"""The error of a mark inside a cell."""
+
+ESCAPED_QUOTE = (
+    "a backslash stands before a quotation mark, and two dialects read that differently; write "
+    "the file with marks doubled instead (Spark: option('escape', '\"')), or as Parquet"
+)
+"""The error of a mark escaped by a backslash."""
+
+UNCLOSED_QUOTE = "a quotation mark that opens a cell is never closed"
+"""The error of a mark without a partner."""
+
+LONE_RETURN = (
+    "a carriage return stands without a line feed outside quotation marks, and readers disagree "
+    "on whether it ends a record"
+)
+"""The error of a line end of old computers."""
 
 
 class CsvFile:
@@ -43,12 +81,12 @@ class CsvFile:
 
     @property
     def name(self) -> str:
-        """The file."""
+        """Return what an error calls the file."""
         return f"file {self._path!r}"
 
     @cached_property
     def _header(self) -> tuple[list[str], int]:
-        """The names of columns, and the number of rows that end with them."""
+        """Return the names of columns, and the number of rows that end with them."""
         for number, row in enumerate(self._rows(), 1):
             if row:
                 "".join(row).encode()
@@ -58,11 +96,11 @@ class CsvFile:
         raise ValueError("there is no line of names")
 
     def _first_cells(self) -> dict[str, set[str]]:
-        """Some cells of each column: which way of reading may be quicker, never what they mean."""
+        """Return some cells of each column: they decide which way of reading is tried first."""
         names, header = self._header
         few = []
         with contextlib.suppress(csv.Error):
-            for row in itertools.islice(self._rows(), header, header + FEW):
+            for row in itertools.islice(self._rows(), header, header + FIRST_RECORDS):
                 few.append(row)
         columns = zip(*(row for row in few if len(row) == len(names)), strict=True)
         return {name: set(cells) for name, cells in zip(names, columns, strict=False)}
@@ -73,15 +111,15 @@ class CsvFile:
             yield from csv.reader(text, strict=True)
 
     def types(self) -> Types:
-        """Columns have no type before the plan gives them one."""
+        """Return the columns, without a type: only the plan gives them one."""
         return [(name, None) for name in self._header[0]]
 
     def rows(self) -> int | None:
-        """All of the file would have to be read."""
+        """Return None: all of the file would have to be read."""
         return None
 
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
-        """A projected scan: columns that are not asked for may hold anything."""
+        """Yield batches of the plan's columns; columns that are not asked for may hold anything."""
         self._check_records()
         done = 0
         try:
@@ -97,17 +135,17 @@ class CsvFile:
 
     def _check_records(self) -> None:
         """Refuse a file in which records cannot be told apart, or whose writer leaves some out."""
-        if len(self._header[0]) == 1 and BY_SPARK.fullmatch(Path(self._path).name):
+        if len(self._header[0]) == 1 and SPARK_FILE.fullmatch(Path(self._path).name):
             raise SourceError(
                 f"{self.name} has one column and is named as Spark names its files: Spark leaves "
                 "out records without a value there; write Parquet, or a second column"
             )
-        fault = find_fault(self._path)
+        fault = quotation_fault(self._path)
         if fault is not None:
             raise SourceError(f"{self.name} cannot be told apart into records: {fault}")
 
     def explain(self, plan: SumPlan | None) -> NoisewiseError:
-        """Read again, without types and then column by column, to find what is wrong."""
+        """Read again, without types and then column by column, and return what is wrong."""
         if plan is None or not self._readable({}, plan.columns):
             return SourceError(
                 f"{self.name} is empty or damaged: a CSV file is UTF-8 text, has a first line of "
@@ -122,7 +160,7 @@ class CsvFile:
         return SourceError(f"{self.name} could not be read to its end")
 
     def _usual(self, plan: SumPlan) -> dict[str, pa.DataType]:
-        """Types that fit the usual spelling; text where the first cells have another."""
+        """Return types that fit the usual spelling; text where the first cells have another."""
         types, first = _planned(plan), self._first_cells()
         for column, kind in types.items():
             if not csv_numbers.are_usual(first.get(column, set()) - set(NULLS), kind):
@@ -157,7 +195,7 @@ class CsvFile:
 
 
 def _planned(plan: SumPlan) -> dict[str, pa.DataType]:
-    """float64 for numbers, int64 for whole ones; text for ids, levels of text, and double use."""
+    """Return float64 for numbers, int64 for whole ones; text for ids, text, and double use."""
     uses: dict[str, list[pa.DataType]] = {column: [] for column in plan.columns}
     for column in plan.numeric:
         uses[column].append(pa.float64())
@@ -177,6 +215,58 @@ def _beyond(done: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def _nulls(plan: SumPlan) -> tuple[str, ...]:
-    """Spellings of "missing"; "NA" is none where a public list has it (Namibia, North America)."""
+    """Return spellings of "missing"; not "NA" where a public list has it (Namibia)."""
     listed = {level for code in plan.codes for level in code.levels}
     return tuple(spelling for spelling in NULLS if spelling not in listed)
+
+
+def quotation_fault(path: str) -> str | None:
+    """Return why the ends of records are not certain, without a word of the file; None: they are.
+
+    Quotation marks decide which line breaks end a record (RFC 4180). A mark that is out of place,
+    or escaped in another dialect, would make one record's text decide where others end. Such a
+    file is refused before it is read (Lemma 0, `docs/proofs/records.md`).
+    """
+    inside = False
+    for before, chunk, after in _windows(path):
+        if not inside and chunk.find(b'"') < 0 and chunk.find(b"\r") < 0:
+            continue
+        window = np.frombuffer(before + chunk + after, np.uint8)
+        marks = np.flatnonzero(window[1:-1] == QUOTE) + 1
+        fault = _misplaced(window, marks, inside) or _lone_return(window, marks, inside)
+        if fault is not None:
+            return fault
+        inside ^= bool(len(marks) % 2)
+    return UNCLOSED_QUOTE if inside else None
+
+
+def _windows(path: str) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Yield the file piece by piece, each with the byte before and after it."""
+    with open(path, "rb") as file:
+        if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
+            file.seek(0)
+        before, chunk = b"\n", file.read(CHUNK_BYTES)
+        while chunk:
+            following = file.read(CHUNK_BYTES)
+            yield before, chunk, following[:1] or b"\n"
+            before, chunk = chunk[-1:], following
+
+
+def _misplaced(window: np.ndarray, marks: np.ndarray, inside: bool) -> str | None:
+    """Return what is wrong with the marks, which open and close cells in turn.
+
+    A doubled mark closes a cell and opens it again at once, so that each mark touches an edge of
+    a cell or its twin, and nothing else.
+    """
+    opening, closing = marks[int(inside) :: 2], marks[int(not inside) :: 2]
+    if (window[closing - 1] == BACKSLASH).any():
+        return ESCAPED_QUOTE
+    placed = EDGES[window[opening - 1]].all() and EDGES[window[closing + 1]].all()
+    return None if placed else MISPLACED_QUOTE
+
+
+def _lone_return(window: np.ndarray, marks: np.ndarray, inside: bool) -> str | None:
+    returns = np.flatnonzero(window[1:-1] == RETURN) + 1
+    lone = returns[window[returns + 1] != FEED]
+    outside = (np.searchsorted(marks, lone) + inside) % 2 == 0
+    return LONE_RETURN if outside.any() else None

@@ -29,8 +29,8 @@ from noisewise.privacy.sources.arrow import (
 )
 from noisewise.privacy.sources.column_types import describe_type
 from noisewise.privacy.sources.query_results import Gathered
-from noisewise.privacy.sources.quiet import quiet
 from noisewise.privacy.sources.snapshot import snapshot
+from noisewise.privacy.sources.spark import spark_log_off
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Progress, SumPlan, Sums
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class IbisSource:
 
     def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
         def quietly() -> Answer:
-            with quiet(self._table.get_backend()):
+            with spark_log_off(self._table.get_backend()):
                 return question()
 
         return guarded(quietly, partial(self._failure, step))

@@ -1,18 +1,35 @@
-"""How an Ibis table came about: every step of its expression, against a list of safe ones.
+"""Which records an Ibis table keeps of the table it is made from: expressions, names, views.
 
-Only what is listed here is safe. A step that is not known, or not known yet, is not.
+Three readers, one rule: only what is listed here is safe, and a step that is not known is not.
+
+- An expression is a tree of operations; each is looked up in a list (`ibis_selection`).
+- A name in it is a table or a view. Ibis calls both a table; the database's own catalog knows
+  (`stored_selection`). Engines other than the four named there are believed: there the owner
+  vouches for the table.
+- A view's definition may hold columns of one table and a WHERE, nothing else (`view_selection`).
+  One whose definition cannot be seen is not known to be safe.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import ibis.expr.operations as ops
+import sqlglot
+from sqlglot import exp
 
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
-from noisewise.privacy.sources.catalog import stored_selection
+from noisewise.privacy.sources.frames import polars_selection
+from noisewise.privacy.sources.spark import spark_selection
 
-ROW_BY_ROW = (
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+Below = Callable[[str, str | None], KeptRecords]
+"""What a view's own table keeps, by name and schema."""
+
+IBIS_ROW_BY_ROW = (
     "Project DropColumns FillNull SelfReference AliasedRelation Sort SortKey InMemoryTable "
     # Values that are made of one row alone.
     "Field Alias Literal Cast TryCast Coalesce Greatest Least NullIf IsNull NotNull "
@@ -33,12 +50,13 @@ ROW_BY_ROW = (
     "StringToTimestamp TimestampAdd TimestampSub TimestampDiff TimestampDelta TimestampTruncate "
     "TimestampFromUNIX TimestampFromYMDHMS IntervalFromInteger StructField"
 )
-"""Steps that give one row for each row, from that row alone."""
+"""Operations of Ibis that give one row for each row, from that row alone (chosen)."""
 
-FILTERS = {"Filter": "a filter", "DropNull": "a filter (drop_null)"}
-"""Steps that keep or drop a row; what they look at is itself a step of the expression."""
+IBIS_FILTERS = {"Filter": "a filter", "DropNull": "a filter (drop_null)"}
+"""Operations of Ibis that keep or drop a row, and what an error calls them; what they look
+at is itself a step of the expression."""
 
-WORDS = {
+IBIS_WORDS = {
     "JoinChain": "a join",
     "Limit": "a limit",
     "Distinct": "distinct rows",
@@ -57,28 +75,182 @@ WORDS = {
     "SQLStringView": "a query in SQL",
     "RandomScalar": "random numbers",
 }
-"""What an error calls the commonest of the others."""
+"""What an error calls the commonest of the other operations of Ibis."""
 
-_ROW_BY_ROW = {kind for name in ROW_BY_ROW.split() if (kind := getattr(ops, name, None))}
-_FILTERS = {kind: by for name, by in FILTERS.items() if (kind := getattr(ops, name, None))}
+READABLE_FILES = (".parquet", ".pq", ".csv", ".csv.gz", ".json", ".ndjson")
+"""Endings of files that DuckDB reads where a table is named after them (its documentation)."""
+
+MAX_VIEW_DEPTH = 16
+"""Views upon views (chosen): a database allows no circle, and nobody needs more."""
+
+SQL_ROW_BY_ROW = (
+    "Column Identifier Star Alias Literal Boolean Null Cast TryCast DataType DataTypeParam Paren "
+    "EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Not Is Between In Any Array Like ILike "
+    "Add Sub Mul Div IntDiv Mod Neg Abs Round Floor Ceil Sqrt Exp Ln "
+    "Coalesce Nullif Case If Greatest Least Lower Upper Trim Length DPipe Concat Substring"
+)
+"""Expressions of SQL, as sqlglot names them, that are made of one row alone (chosen)."""
+
+FILE_READERS = ("ReadParquet", "ReadCSV")
+"""Functions of DuckDB that read files, as sqlglot names them."""
+
+FILE_FUNCTIONS = ("parquet_scan", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson")
+"""Functions of DuckDB that read files, which sqlglot does not know."""
+
+SYSTEM_COLUMNS = {"rowid", "file_row_number", "file_index", "filename"}
+SYSTEM_COLUMNS |= {"ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "cmax"}
+"""Columns nobody declared, of DuckDB and PostgreSQL: they say where a row lies, which may depend on
+the others."""
+
+_IBIS_ROW_BY_ROW = {kind for name in IBIS_ROW_BY_ROW.split() if (kind := getattr(ops, name, None))}
+_IBIS_FILTERS = {
+    kind: words for name, words in IBIS_FILTERS.items() if (kind := getattr(ops, name, None))
+}
+_SQL_ROW_BY_ROW = frozenset(SQL_ROW_BY_ROW.split())
 
 
-def ibis_selection(table: Any) -> KeptRecords:
+def ibis_selection(table: ir.Table) -> KeptRecords:
     """Return what an Ibis table keeps of the records in the table it is made from."""
-    steps = [_step(node) for node in table.op().find(ops.Node)]
+    steps = [_ibis_step(node) for node in table.op().find(ops.Node)]
     bases = sum(isinstance(node, ops.PhysicalTable) for node in table.op().find(ops.Node))
     if bases != 1:
         steps.append(unknown("more or less than one table"))
     return strictest(steps)
 
 
-def _step(node: Any) -> KeptRecords:
+def _ibis_step(node: Any) -> KeptRecords:
     """Return what one step keeps; by its very class, for a subclass may do something else."""
     kind = type(node)
-    if kind in _ROW_BY_ROW:
+    if kind in _IBIS_ROW_BY_ROW:
         return ALL
-    if kind in _FILTERS:
-        return some(_FILTERS[kind])
+    if kind in _IBIS_FILTERS:
+        return some(_IBIS_FILTERS[kind])
     if kind is ops.DatabaseTable:
         return stored_selection(node.source, node.name, node.namespace.database)
-    return unknown(WORDS.get(kind.__name__, f"the Ibis operation {kind.__name__}"))
+    return unknown(IBIS_WORDS.get(kind.__name__, f"the Ibis operation {kind.__name__}"))
+
+
+def stored_selection(backend: Any, name: str, schema: str | None) -> KeptRecords:
+    """Return what a name in a database keeps of the table behind it."""
+    readers: dict[str, Callable[[Any, str, str | None, int], KeptRecords]] = {
+        "duckdb": _duckdb_selection,
+        "postgres": _postgres_selection,
+        "polars": _polars_name_selection,
+        "pyspark": _spark_name_selection,
+    }
+    read = readers.get(backend.name)
+    return ALL if read is None else read(backend, name, schema, MAX_VIEW_DEPTH)
+
+
+def _hidden_view(name: str) -> KeptRecords:
+    return unknown(f"the view {name!r}, whose definition the engine does not tell")
+
+
+def _duckdb_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+    """Look up a name as DuckDB does: without regard to case, temporary ones first."""
+    where = "lower({0}_name) = lower(?) AND (? IS NULL OR lower(schema_name) = lower(?))"
+    asked = [name, schema, schema]
+    views = backend.con.execute(
+        f"SELECT sql FROM duckdb_views() WHERE {where.format('view')} AND NOT internal", asked
+    ).fetchall()
+    if not views:
+        tables = f"SELECT 1 FROM duckdb_tables() WHERE {where.format('table')}"
+        known = backend.con.execute(tables, asked).fetchall()
+        is_file = name.lower().endswith(READABLE_FILES)
+        return ALL if known or is_file else unknown(f"{name!r}, neither a table nor a view")
+    if len(views) > 1 or not views[0][0] or not depth:
+        return _hidden_view(name)
+
+    def below(inner: str, schema: str | None) -> KeptRecords:
+        return _duckdb_selection(backend, inner, schema, depth - 1)
+
+    return view_selection(name, views[0][0], "duckdb", below)
+
+
+def _postgres_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+    """Look up a name in a transaction of its own, or the owner's connection would stay in one."""
+    from psycopg import sql
+
+    parts = (name,) if schema is None else (schema, name)
+    asked = sql.Identifier(*parts).as_string(backend.con)
+    with backend.con.transaction():
+        entry = backend.con.execute(
+            "SELECT relkind, CASE WHEN relkind IN ('v', 'm') THEN pg_get_viewdef(oid) END "
+            "FROM pg_catalog.pg_class WHERE oid = to_regclass(%s)",
+            [asked],
+        ).fetchone()
+    if entry is None or not depth:
+        return _hidden_view(name)
+    kind, definition = entry
+    if kind in ("r", "p", "f"):
+        return ALL
+    if kind not in ("v", "m") or not definition:
+        return _hidden_view(name)
+
+    def below(inner: str, schema: str | None) -> KeptRecords:
+        return _postgres_selection(backend, inner, schema, depth - 1)
+
+    return view_selection(name, definition, "postgres", below)
+
+
+def _polars_name_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+    """Return what a name of Ibis's Polars keeps: it stands for a lazy frame, which is a plan."""
+    frame = backend._tables.get(name)
+    return _hidden_view(name) if frame is None else polars_selection(frame)
+
+
+def _spark_name_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+    """Return what a table, or a view's plan as Spark has resolved it, keeps."""
+    return spark_selection(backend._session, name, schema)
+
+
+def view_selection(name: str, definition: str, dialect: str, below: Below) -> KeptRecords:
+    """Return what a view keeps of the table it is made from."""
+    try:
+        statement = sqlglot.parse_one(definition, read=dialect)
+    except sqlglot.errors.SqlglotError:
+        return _unsafe_view(name)
+    query = statement.expression if isinstance(statement, exp.Create) else statement
+    return _select(name, query, below)
+
+
+def _select(name: str, query: exp.Expression | None, below: Below) -> KeptRecords:
+    if type(query) is not exp.Select:
+        return _unsafe_view(name)
+    given = {part.rstrip("_") for part, value in query.args.items() if value}
+    if not given <= {"expressions", "from", "where"} or "from" not in given:
+        return _unsafe_view(name)
+    where = query.args.get("where")
+    shown = [*query.expressions, *([where.this] if where else [])]
+    if not all(_is_row_by_row(part) for part in shown):
+        return _unsafe_view(name)
+    origin = next(query.args[part].this for part in ("from_", "from") if query.args.get(part))
+    kept = some(f"a filter (in the view {name!r})") if where else ALL
+    return strictest([kept, _origin(name, origin, below)])
+
+
+def _origin(name: str, origin: exp.Expression, below: Below) -> KeptRecords:
+    """Return what the one table, file or inner query behind FROM keeps."""
+    given = {part for part, value in origin.args.items() if value}
+    if type(origin) is exp.Subquery and given <= {"this", "alias"}:
+        return _select(name, origin.this, below)
+    if type(origin) is not exp.Table or not given <= {"this", "db", "catalog", "alias"}:
+        return _unsafe_view(name)
+    if isinstance(origin.this, exp.Identifier):
+        return below(origin.name, origin.text("db") or None)
+    kind = type(origin.this).__name__
+    if kind == "Anonymous":
+        return ALL if origin.this.name.lower() in FILE_FUNCTIONS else _unsafe_view(name)
+    return ALL if kind in FILE_READERS else _unsafe_view(name)
+
+
+def _is_row_by_row(expression: exp.Expression) -> bool:
+    return all(
+        type(node).__name__ in _SQL_ROW_BY_ROW
+        and not (isinstance(node, exp.Column) and node.name.lower() in SYSTEM_COLUMNS)
+        for node in expression.walk()
+    )
+
+
+def _unsafe_view(name: str) -> KeptRecords:
+    return unknown(f"the view {name!r}, which is more than columns of one table and a WHERE")

@@ -1,28 +1,44 @@
-"""What a name in Spark's catalog keeps of its table: a table's type, or a view's resolved plan."""
+"""Spark: which records a name in its catalog keeps, and how its log is kept from printing one.
+
+A table of the catalog keeps all of its records; a view is read by its plan, as Spark has resolved
+it, against a list of safe steps (`spark_selection`). Spark writes a cell that failed to standard
+error; while noisewise reads, its log is off (`spark_log_off`).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
 
 TABLES = ("MANAGED", "EXTERNAL")
-STEPS = (
+"""Types of tables in Spark's catalog that are no views."""
+
+SPARK_STEPS = (
     "SubqueryAlias View Project Sort LogicalRelation HiveTableRelation DataSourceV2Relation "
     "LocalRelation LogicalRDD"
 )
-"""Steps of a plan that give one row for each row."""
+"""Steps of Spark's plans that give one row for each row (chosen)."""
 
-ROW_BY_ROW = (
+SPARK_ROW_BY_ROW = (
     "AttributeReference Alias Cast Literal SortOrder And Or Not EqualTo EqualNullSafe LessThan "
     "LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull IsNaN In Add Subtract "
     "Multiply Divide Remainder UnaryMinus Abs Floor Ceil Round Sqrt Exp Coalesce CaseWhen If "
     "Lower Upper StringTrim Concat Substring"
 )
-"""Expressions that are made of one row alone."""
+"""Expressions of Spark that are made of one row alone (chosen)."""
 
-_STEPS, _ROW_BY_ROW = frozenset(STEPS.split()), frozenset(ROW_BY_ROW.split())
+TASK_PATIENCE_S = 5.0
+"""Wait so long for Spark's other tasks, which may still fail at a record of their own (chosen)."""
+
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's own loggers, which write what Spark has answered."""
+
+_STEPS, _ROW_BY_ROW = frozenset(SPARK_STEPS.split()), frozenset(SPARK_ROW_BY_ROW.split())
 
 
 def spark_selection(session: Any, name: str, schema: str | None) -> KeptRecords:
@@ -65,3 +81,54 @@ def _is_row_by_row(expression: Any) -> bool:
 
 def _each(sequence: Any) -> Iterator[Any]:
     return (sequence.apply(i) for i in range(sequence.size()))
+
+
+@contextlib.contextmanager
+def spark_log_off(backend: Any) -> Iterator[None]:
+    """Switch Spark's log off within the block, and set it back after; other engines have none."""
+    if getattr(backend, "name", "") != "pyspark":
+        yield
+        return
+    with _python_loggers_off(), _java_log_off(backend._session):
+        yield
+
+
+@contextlib.contextmanager
+def _python_loggers_off() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+@contextlib.contextmanager
+def _java_log_off(session: Any) -> Iterator[None]:
+    """Set the root log level; Spark Connect runs elsewhere and prints nothing here."""
+    context = getattr(session, "_sc", None)
+    if context is None:
+        yield
+        return
+    level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+    context.setLogLevel("OFF")
+    try:
+        yield
+    except BaseException:
+        _let_tasks_end(context)
+        raise
+    finally:
+        context.setLogLevel(level)
+
+
+def _let_tasks_end(context: Any) -> None:
+    """Wait until no task runs any more; each may log a failure after the first was reported."""
+    tracker = context._jsc.sc().statusTracker()
+    end = time.monotonic() + TASK_PATIENCE_S
+    while time.monotonic() < end:
+        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+            return
+        time.sleep(0.05)
