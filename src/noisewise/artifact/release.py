@@ -141,6 +141,18 @@ class Release:
 
     ``model`` holds the few words a family needs ("x", "y", the distribution); everything about
     privacy and noise has a field of its own.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> release = nw.release.exponential_family(
+        ...     pd.DataFrame({"owns": [0, 1, 1, 1]}), column="owns", family="bernoulli", epsilon=1.0
+        ... )
+        >>> release.family, release.n, release.guarantee.epsilon
+        ('exponential-family', 4, 1.0)
+        >>> nw.Release.load(release.save("release.json")) == release
+        True
+        >>> list(release.table().columns)
+        ['group', 'statistic', 'value', 'noise_scale']
     """
 
     family: str

@@ -88,6 +88,15 @@ class PrivateBounds:
 
     ``within`` is public and may be generous; ``quantiles`` are the ones to aim for; the search runs
     over evenly spaced candidates.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.linear_regression(
+        ...     nw.datasets.social_mobility(tracts=5), x="pir", y="kir",
+        ...     bounds={"pir": (0, 1), "kir": nw.release.PrivateBounds((0, 10))}, epsilon=1.0,
+        ... )
+        >>> release.selections[0].column, release.bounds["kir"].upper <= 10
+        ('kir', True)
     """
 
     within: tuple[float, float]

@@ -64,6 +64,15 @@ class Blank:
     """A source for planning: n records that nobody has. What it gives is all settings.
 
     Nothing is read, spent or drawn; the released numbers are zeros.
+
+    Example:
+        >>> import noisewise as nw
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20),
+        ...     epsilon=1.0,
+        ... )
+        >>> settings.n, settings.table()["value"].tolist()
+        (1000, [0.0])
     """
 
     n: int

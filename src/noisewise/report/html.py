@@ -14,6 +14,7 @@ from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.version import VERSION
 
 SHOWN_ROWS = 30
+"""Rows of a table that a page shows, at most (chosen)."""
 
 # Nothing may be loaded, run or sent, whatever stands in the text.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

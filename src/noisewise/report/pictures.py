@@ -12,7 +12,9 @@ from noisewise.report import svg
 from noisewise.report.html import number
 
 BINS = 90
+"""Bins of a histogram (chosen for its width of 320 pixels)."""
 TRACED = 160
+"""Draws of a chain that a trace shows, at most (chosen)."""
 FLAT = 130
 """Height of drawings without numbers below them."""
 

@@ -14,7 +14,9 @@ from html import escape
 import numpy as np
 
 WIDTH, HEIGHT = 320, 170
+"""Size of a drawing in pixels (chosen)."""
 LEFT, RIGHT, TOP, BOTTOM = 10, 10, 6, 22
+"""Margins around a drawing in pixels (chosen)."""
 INDENT = 46
 """Left margin where the vertical axis has numbers."""
 

@@ -91,6 +91,16 @@ def register_family(
         centred: the origin may move to the middle of the interval (location families only).
         parameters: known parameters, given as ``known={...}`` at each release.
         lowest: the least possible record.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.release.register_family("waiting-time", lowest=0)
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(100), column="wait", family="waiting-time", bounds=(0, 60),
+        ...     epsilon=1.0,
+        ... )
+        >>> settings.model
+        {'distribution': 'waiting-time'}
     """
     word = arguments.name(name, "name")
     if word in known_families() or word in SYNONYMS:
@@ -148,6 +158,15 @@ def exponential_family(
 
     Returns:
         The release, ready to be saved.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> release = nw.release.exponential_family(
+        ...     pd.DataFrame({"visits": [0, 1, 4, 2]}), column="visits", family="poisson",
+        ...     bounds=(0, 20), epsilon=1.0, neighbours="add-remove",
+        ... )
+        >>> release.model, release.n
+        ({'distribution': 'poisson'}, None)
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
     name = arguments.name(column, "column")

@@ -249,3 +249,4 @@ class FamilySimulator(Simulator[FamilyProblem]):
 
 
 SIMULATOR = FamilySimulator()
+"""The simulator of the model."""

@@ -49,6 +49,16 @@ def graphical_model(
 
     Returns:
         The release, ready to be saved.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> people = pd.DataFrame({"owns": ["yes", "no"] * 50, "rooms": [1, 2, 2, 2] * 25})
+        >>> release = nw.release.graphical_model(
+        ...     people, cliques=[("owns", "rooms")],
+        ...     levels={"owns": ["no", "yes"], "rooms": [1, 2]}, epsilon=1.0,
+        ... )
+        >>> release.table()["statistic"].tolist()
+        ['owns=no,rooms=1', 'owns=no,rooms=2', 'owns=yes,rooms=1', 'owns=yes,rooms=2']
     """
     options = PrivacyOptions.of(TableOptions, privacy)
     tables = _tables(cliques, levels)

@@ -62,3 +62,4 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
 
 
 ANALYST = RegressionAnalyst()
+"""The analyst's part of the model."""

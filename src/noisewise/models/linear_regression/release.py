@@ -54,6 +54,17 @@ def linear_regression(
 
     Returns:
         The release, ready to be saved.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.linear_regression(
+        ...     nw.datasets.social_mobility(tracts=5), x="pir", y="kir",
+        ...     bounds={"pir": (0, 1), "kir": (0, 1)}, epsilon=1.0,
+        ... )
+        >>> release.model
+        {'x': ('pir',), 'y': 'kir'}
+        >>> release.save("release.json").name
+        'release.json'
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
     covariates = arguments.names(x, "x")

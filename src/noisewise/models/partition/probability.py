@@ -90,6 +90,18 @@ def posterior_probability(
 
     Returns:
         The release, which is its own answer.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.posterior_probability(
+        ...     nw.datasets.social_mobility(tracts=20), x="pir", y="kir", coefficient="pir", at=0.3,
+        ...     partitions=15, epsilon=1.0,
+        ... )
+        >>> 0 <= release.probability <= 1
+        True
+        >>> low, high = release.interval(0.9)
+        >>> 0 <= low <= high <= 1
+        True
     """
     options = PrivacyOptions.of(ProbabilityOptions, privacy)
     if method not in METHODS:

@@ -98,6 +98,15 @@ def posterior_quantile(
 
     Raises:
         SearchError: no interval was found; what was spent stays spent.
+
+    Example:
+        >>> import noisewise as nw
+        >>> release = nw.release.posterior_quantile(
+        ...     nw.datasets.social_mobility(tracts=20), x="pir", y="kir", coefficient="pir", p=0.5,
+        ...     partitions=15, epsilon_bounds=4.0, epsilon_value=4.0,
+        ... )
+        >>> release.guarantee.epsilon, type(release.quantile).__name__
+        (8.0, 'float')
     """
     q = number(p, "p")
     if not 0 < q < 1:

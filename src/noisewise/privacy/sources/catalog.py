@@ -14,6 +14,7 @@ from noisewise.privacy.selection import ALL, KeptRecords, unknown
 from noisewise.privacy.sources.views import view_selection
 
 FILES = (".parquet", ".pq", ".csv", ".csv.gz", ".json", ".ndjson")
+"""Endings of the files that a DuckDB view may read."""
 DEEPEST = 16
 """Views upon views; a database allows no circle, and nobody needs more."""
 

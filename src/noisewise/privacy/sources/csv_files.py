@@ -28,7 +28,9 @@ from noisewise.privacy.sources.scan import scan
 from noisewise.privacy.sum_plan import SumPlan
 
 NULLS = tuple(pyarrow.csv.ConvertOptions().null_values)
+"""Spellings of a missing value: Arrow's own list."""
 BY_SPARK = re.compile(r"part-[0-9]+-.*-c[0-9]+\.csv", re.IGNORECASE)
+"""How Spark names the parts of a table that it writes as CSV."""
 FEW = 20
 """Records to look at before a way of reading is chosen."""
 

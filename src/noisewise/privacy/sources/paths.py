@@ -17,7 +17,9 @@ FORMATS = {
     ".feather": "ipc",
     ".ipc": "ipc",
 }
+"""Formats by the ending of a file's name."""
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".lz4", ".br", ".snappy")
+"""Endings of compressed files, which are not read as they are."""
 
 
 def find_files(pattern: str) -> list[str]:

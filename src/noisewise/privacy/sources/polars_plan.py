@@ -13,7 +13,9 @@ from typing import Any
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
 
 PROJECTIONS = ("Select", "HStack", "SimpleProjection")
+"""Steps of a Polars plan that change columns and keep all rows."""
 FILES = ("parquet", "ipc")
+"""Kinds of files that a lazy frame may scan."""
 FUNCTIONS = (
     "BooleanFunction.IsNull BooleanFunction.IsNotNull BooleanFunction.IsNan "
     "BooleanFunction.IsNotNan BooleanFunction.IsFinite BooleanFunction.IsInfinite "
@@ -26,6 +28,7 @@ FUNCTIONS = (
 """Functions whose value in a row is made of that row alone."""
 
 MEMBER = "BooleanFunction.IsIn"
+"""The test for membership of a list, whose second argument may be a column."""
 WORDS = {
     "Slice": "a slice",
     "Distinct": "unique rows",
@@ -33,6 +36,7 @@ WORDS = {
     "GroupBy": "an aggregate",
     "Union": "a union",
 }
+"""Steps that mix rows, in words for an error message."""
 
 _FUNCTIONS = frozenset(FUNCTIONS.split())
 

@@ -12,24 +12,32 @@ from collections.abc import Iterator
 import numpy as np
 
 CHUNK = 2**22
+"""Bytes that are read at a time (chosen)."""
 BOM = b"\xef\xbb\xbf"
+"""The mark with which some programs begin UTF-8 files."""
 QUOTE, COMMA, FEED, RETURN, BACKSLASH = b'",\n\r\\'
+"""The bytes that tell where cells and records end."""
 EDGES = np.zeros(256, bool)
 EDGES[[QUOTE, COMMA, FEED, RETURN]] = True
+"""Which bytes may stand at the edge of a cell."""
 
 STRAY = (
     "a quotation mark stands inside a cell that is not enclosed in them, or is followed by more "
     "text; enclose the cell and double the marks inside it, as CSV writers do"
 )
+"""A fault in words."""
 ESCAPED = (
     "a backslash stands before a quotation mark, and two dialects read that differently; write "
     "the file with marks doubled instead (Spark: option('escape', '\"')), or as Parquet"
 )
+"""A fault in words."""
 UNCLOSED = "a quotation mark that opens a cell is never closed"
+"""A fault in words."""
 LONE = (
     "a carriage return stands without a line feed outside quotation marks, and readers disagree "
     "on whether it ends a record"
 )
+"""A fault in words."""
 
 
 def find_fault(path: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
 
 TABLES = ("MANAGED", "EXTERNAL")
+"""Kinds of catalogue entries that are tables, not views."""
 STEPS = (
     "SubqueryAlias View Project Sort LogicalRelation HiveTableRelation DataSourceV2Relation "
     "LocalRelation LogicalRDD"

@@ -22,6 +22,7 @@ ROW_BY_ROW = (
 """Expressions that are made of one row alone."""
 
 READERS = ("ReadParquet", "ReadCSV")
+"""Expressions of SQLGlot that read files."""
 FUNCTIONS = ("parquet_scan", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson")
 """Functions of DuckDB that read files."""
 
