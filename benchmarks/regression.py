@@ -19,7 +19,7 @@ import numpy as np
 
 from experiments.regression_paper.simulate import simulate
 from noisewise.inference.posterior import Posterior
-from noisewise.models.linear_regression import exact, gibbs, gibbs_update, individual_mcmc
+from noisewise.models.linear_regression import exact, gibbs, gibbs_methods, individual_mcmc
 from noisewise.models.linear_regression.problem import RegressionProblem
 from tests.reference import regression_reference as reference
 
@@ -36,8 +36,10 @@ def timed(work: Callable[[], object]) -> float:
 def sweeps() -> Iterator[str]:
     problem, _ = simulate(512, 1000, 1.0, 1, 1)
     count = 2 * 512 * (gibbs.BURN_IN + 1000 * gibbs.THIN)
-    gibbs_update.run(problem, 0, 2, 1000)
-    ours = min(timed(lambda: gibbs_update.run(problem, 0, 2, 1000)) for _ in range(2)) / count
+    gibbs_methods.run_update(problem, 0, 2, 1000)
+    ours = (
+        min(timed(lambda: gibbs_methods.run_update(problem, 0, 2, 1000)) for _ in range(2)) / count
+    )
     p = reference.paper_priors()
     plain = timed(
         lambda: reference.algorithm_1(
@@ -65,7 +67,7 @@ def rate(method: Method, problem: RegressionProblem, draws: int, *, cold: bool =
 def effective() -> Iterator[str]:
     for d, n, epsilon in CELLS:
         problem, _ = simulate(256 if d == 1 else 16, n, epsilon, d, 1)
-        ours, theirs = rate(exact.run, problem, 1000), rate(gibbs_update.run, problem, 1000)
+        ours, theirs = rate(exact.run, problem, 1000), rate(gibbs_methods.run_update, problem, 1000)
         yield (
             f"d={d} n={n:,} eps={epsilon:g}: exact {ours:,.0f} effective draws per CPU-second, "
             f"gibbs-update {theirs:,.0f}: {ours / theirs:.0f} × (aim: 50)"

@@ -60,7 +60,7 @@ def test_the_owners_half_needs_nothing_of_the_analysts() -> None:
 
 def test_the_analysts_half_needs_nothing_of_the_owners() -> None:
     """Nor ArviZ, numpyro or mbi, until a method asks for them."""
-    code = "import noisewise; noisewise.inference.ANALYST.methods; noisewise.infer"
+    code = "from noisewise.inference import methods; methods('linear-regression')"
     ended = run_without((*OWNERS, "arviz", "numpyro", "mbi", "networkx"), code)
     assert ended.returncode == 0, ended.stderr
 
@@ -101,7 +101,7 @@ def test_opendp_is_called_in_one_file() -> None:
         for path in SOURCE.rglob("*.py")
         if any(name.partition(".")[0] == "opendp" for name in imported(path))
     }
-    assert callers == {"release/mechanisms.py"}
+    assert callers == {"privacy/mechanisms.py"}
 
 
 def test_mbi_is_called_in_one_file() -> None:
@@ -125,7 +125,8 @@ def undocumented(path: Path) -> Iterator[str]:
     for owner in owners:
         for node in owner.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-                if not ast.get_docstring(node):
+                overloaded = any(ast.unparse(d) == "overload" for d in node.decorator_list)
+                if not ast.get_docstring(node) and not overloaded:
                     yield f"{path}: {node.name}"
                 if isinstance(node, ast.ClassDef):
                     owners.append(node)

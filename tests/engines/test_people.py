@@ -60,6 +60,8 @@ def test_integers_are_the_oracles(give: Give, path: str) -> None:
     @settings(max_examples=EXAMPLES.get(path, 60), deadline=None, database=None)
     @given(tables(plain=path == "csv"), plans())
     def check(table: pa.Table, plan: SumPlan) -> None:
+        if path == "csv" and {"7", "7.0"} <= set(table["user"].to_pylist()):
+            return  # In two files of one table these are refused: see test_csv_records.
         found = open_source(give(path, table)).sum(plan)
         same(found, reference_sums(table.to_pylist(), plan))
 

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from noisewise.numerics.gamma_variates import gamma
-from noisewise.numerics.psd import project
 from noisewise.numerics.scale_mixture import inverse_gaussian_reciprocal, laplace_variances
+from noisewise.numerics.small_matrices import project_to_floor
 
 reciprocal = jax.jit(inverse_gaussian_reciprocal)
 variances = jax.jit(laplace_variances)
 drawn_gamma = jax.jit(gamma)
-projected = jax.jit(project, static_argnums=1)
+projected = jax.jit(project_to_floor, static_argnums=1)
 
 DRAWS = 20_000
 LEVEL = 1e-4

@@ -54,12 +54,19 @@ NOTES = (
 def pair(rng: np.random.Generator, *, long: bool) -> tuple[Values, Values, SumPlan]:
     """Return a table, a neighbour of it, and what to sum."""
     columns = _columns(rng)
-    rows = int(rng.integers(20, 60) if long else rng.integers(1, 9))
+    rows = int(rng.integers(20, 60) if long else rng.integers(1, rng.choice([9, 9, 40])))
     # Where a reader splits a note, its lines pass for records.
     filler = ",".join(FILLER[name] for name in columns)
     records = [_record(rng, columns, filler, long) for _ in range(rows)]
-    others = list(records)
-    others[int(rng.integers(rows))] = _record(rng, columns, filler, long)
+    others, place = list(records), int(rng.integers(rows))
+    others[place] = _record(rng, columns, filler, long)
+    if "note" in columns and rng.random() < 0.5:  # a note alone is changed
+        note = columns.index("note")
+        others[place] = [*records[place][:note], others[place][note], *records[place][note + 1 :]]
+    if "tract" in columns and rng.random() < 0.2:  # a whole number as a float
+        others[place] = [
+            1.0 if c == "tract" else v for c, v in zip(columns, others[place], strict=True)
+        ]
     plan = _plan(rng, columns)
     return _turned(columns, records), _turned(columns, others), plan
 
@@ -90,7 +97,7 @@ def _record(
 
     values = {
         "x": lambda: pick((0.25, 0.5, 1, 0, -7.5, 1e-9, 0.1, BIG + 1)),
-        "tract": lambda: pick(TRACTS),
+        "tract": lambda: 1.0 if rng.random() < 0.003 else pick(TRACTS),
         "town": lambda: pick(TOWNS),
         "flag": lambda: bool(rng.random() < 0.5),
         "code": lambda: pick((*SMALL, 1.0, 2.0)) if rng.random() < 0.1 else pick(SMALL),
@@ -102,9 +109,10 @@ def _record(
 
 def _plan(rng: np.random.Generator, columns: tuple[str, ...]) -> SumPlan:
     filled, other = rng.random() < 0.6, rng.random() < 0.2
+    last = -1 if rng.random() < 0.3 else None  # else every value is on its list
     lists = {"tract": TRACTS, "town": TOWNS, "flag": (1, 0), "code": SMALL}
     codes = tuple(
-        Coded(name, levels[:-1], levels[0] if filled else None, levels[1] if other else None)
+        Coded(name, levels[:last], levels[0] if filled else None, levels[1] if other else None)
         if name != "flag"
         else Coded(name, levels, levels[0] if filled else None)
         for name, levels in lists.items()
@@ -125,7 +133,7 @@ def _plan(rng: np.random.Generator, columns: tuple[str, ...]) -> SumPlan:
 def _cells(values: Values) -> list[list[str]]:
     """Each value as text; a number in one of its spellings, by turns."""
     return [
-        [_spelt(value, row) for value in record]
+        [_spelt(v, 0 if name == "tract" else row) for name, v in zip(values, record, strict=True)]
         for row, record in enumerate(zip(*values.values(), strict=True))
     ]
 

@@ -19,7 +19,7 @@ import pytest
 
 from noisewise.artifact import ArgumentError, BudgetError
 from noisewise.privacy.ledger import Cost, Ledger, Receipt, open_ledger
-from noisewise.privacy.ledger.chain import digest_of
+from noisewise.privacy.ledger.hash_chain import digest_of
 from tests.privacy import ledger_workers as workers
 
 RACERS = 16

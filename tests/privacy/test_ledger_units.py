@@ -16,7 +16,7 @@ import noisewise as nw
 from noisewise.artifact import BudgetError, Receipt
 from noisewise.privacy.ledger import Cost, Ledger, open_ledger
 from noisewise.privacy.ledger.accounts import Entry, unit_word
-from noisewise.privacy.ledger.chain import digest_of
+from noisewise.privacy.ledger.hash_chain import digest_of
 
 VISITS = pa.table({"user": [1, 1, 2], "house": [1, 2, 2], "place": ["a", "b", "a"]})
 OLD_SCHEMA = (

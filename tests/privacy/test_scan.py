@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from noisewise.privacy.sources.scan import AHEAD, scan
+from noisewise.privacy.sources.arrow_datasets import AHEAD, scan
 
 GROUPS, ROWS = 60, 2**17
 

@@ -20,7 +20,7 @@ import pytest
 
 from noisewise.artifact import Bounds, Gram
 from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
-from noisewise.privacy.sources import arrow, open_source, scan
+from noisewise.privacy.sources import arrow, arrow_datasets, open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan, Sums
 from tests.reference.sums_reference import reference_sums
@@ -268,7 +268,7 @@ def test_the_size_of_batches_does_not_matter(
     rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert_equal(ArrowSource(TableBatches(TABLE, rows)).sum(PLAN))
-    for module in (arrow, scan, "noisewise.privacy.sources.frames"):
+    for module in (arrow, arrow_datasets, "noisewise.privacy.sources.frames"):
         where = module if isinstance(module, str) else module.__name__
         monkeypatch.setattr(f"{where}.BATCH_ROWS", rows)
     assert_equal(summed(as_pandas(tmp_path)))

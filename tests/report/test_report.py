@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import noisewise as nw
 from noisewise.artifact import ArgumentError
 from noisewise.cli.main import app
-from noisewise.report import html, svg
+from noisewise.report import drawings, html
 from tests.artifact.factories import FACTORIES
 from tests.report.pages import of_family, regression
 
@@ -128,7 +128,7 @@ def test_contrast_of_text_in_both_themes() -> None:
 
 def test_ticks_are_round_and_inside() -> None:
     for low, high in ((0, 1), (-3.2, 17.9), (1e-9, 3e-9), (0.2414, 0.2957), (5, 5)):
-        ticks = svg.Scale(low, high, 0, 100).ticks()
+        ticks = drawings.Scale(low, high, 0, 100).ticks()
         assert 1 <= len(ticks) <= 7
         assert all(low - 1e-12 <= t <= high + 1e-12 for t in ticks)
 

@@ -57,8 +57,13 @@ def load(name: str) -> ModuleType:
 @pytest.fixture
 def toy() -> Iterator[SimpleNamespace]:
     """Both halves, registered for one test."""
+    forget()
     wire, privacy = load("absolute_sum"), load("absolute_sum_privacy")
     yield SimpleNamespace(AbsoluteSum=wire.AbsoluteSum, Privacy=privacy.AbsoluteSumPrivacy)
+    forget()
+
+
+def forget() -> None:
     unregister_statistic(KIND)
     unregister_privacy(KIND)
 

@@ -36,7 +36,6 @@ ten radii that are too small, one is taken with probability 3 % at c M ε = 20.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -48,6 +47,7 @@ from noisewise.artifact import validation
 from noisewise.artifact.errors import AbsentError, ArgumentError
 from noisewise.artifact.release import Release
 from noisewise.artifact.statistics import PartitionStatistic, ProbabilitySums, QuantileSum
+from noisewise.artifact.user_warnings import warn_user
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ class Answer:
         UserWarning says so (see ``cautions``).
         """
         for caution in self.cautions:
-            warnings.warn(caution, UserWarning, stacklevel=2)
+            warn_user(caution)
         ends = self.band(level)
         return (float(ends[0, 0]), float(ends[0, 1])) if len(ends) == 1 else ends
 

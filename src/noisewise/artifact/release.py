@@ -143,16 +143,12 @@ class Release:
     privacy and noise has a field of its own.
 
     Example:
-        >>> import noisewise as nw, pandas as pd
+        >>> import noisewise as nw
         >>> release = nw.release.exponential_family(
-        ...     pd.DataFrame({"owns": [0, 1, 1, 1]}), column="owns", family="bernoulli", epsilon=1.0
+        ...     nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20), epsilon=1
         ... )
-        >>> release.family, release.n, release.guarantee.epsilon
-        ('exponential-family', 4, 1.0)
-        >>> nw.Release.load(release.save("release.json")) == release
+        >>> nw.Release.from_json(release.to_json()) == release
         True
-        >>> list(release.table().columns)
-        ['group', 'statistic', 'value', 'noise_scale']
     """
 
     family: str

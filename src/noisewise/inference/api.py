@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference import combine
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.progress import reporting
@@ -188,7 +188,7 @@ def infer(
     question = asked(prior, x=x, y=y, **options)
     problem = analyst.problem(releases, question)
     for caution in analyst.cautions(problem, question):
-        warnings.warn(caution, UserWarning, stacklevel=2)
+        warn_user(caution)
     with reporting(progress, f"sampling ({chosen})") as report:
         result = analyst.methods[chosen](problem, seed, chains, draws, report)
     if not isinstance(result, Posterior):
@@ -259,14 +259,12 @@ def load(path: str | os.PathLike[str]) -> Release | Result:
         >>> nw.load(release.save("release.json")) == release
         True
     """
-    from noisewise.inference.file import load_posterior, reader_of
+    from noisewise.inference.file import HEAD, load_posterior
 
     file = Path(path)
     try:
         with file.open("rb") as opened:
-            begins_with_brace = opened.read(64).lstrip()[:1] == b"{"
+            is_release = b'"noisewise-release"' in opened.read(HEAD)
     except OSError as error:
         raise ArgumentError(f"path: cannot read {str(file)!r}: {error.strerror}") from None
-    if begins_with_brace and reader_of(file) is None:
-        return Release.load(file)
-    return load_posterior(file)
+    return Release.load(file) if is_release else load_posterior(file)

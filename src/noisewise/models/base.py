@@ -129,8 +129,8 @@ class Question:
         """Raise an ArgumentError at a word that the model does not know."""
         for word in self.words:
             if word not in known:
-                has = f"which takes {', '.join(known)}" if known else "which takes none"
-                raise ArgumentError(f"{word}: is no option of a {model}, {has}")
+                has = f"it takes {', '.join(known)}" if known else "it takes none"
+                raise ArgumentError(f"{word}: is no option of this model ({model}); {has}")
 
 
 class Analyst(ABC, Generic[P]):

@@ -1,10 +1,10 @@
-"""Cholesky factors, triangular solves and products of small batched matrices.
+"""Cholesky factors, triangular solves, products and projections of small batched matrices.
 
 Batched LAPACK, batched products, and even slices of small stacked arrays are slow, on a CPU and on
 a GPU. So a small matrix may be a NumPy array of *entries* (dtype object), each a JAX array over the
 batch: sums and products of entries are plain vector arithmetic, which XLA fuses into few loops, and
-their gradients need no padding. Every function here takes entries, or one unbatched JAX matrix,
-and gives back what it was given.
+their gradients need no padding. Every function but the projection takes entries, or one
+unbatched JAX matrix, and gives back what it was given.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ UNROLLED = 6
 _LEAST_SQUARE = 1e-300
 """Floor of a squared diagonal entry of a Cholesky factor, so that rounding gives no NaN
 (chosen)."""
+
+_LEAST_RADIUS = 1e-300
+"""Floor of half the difference of two eigenvalues, so that equal ones give no NaN (chosen)."""
 
 Matrix = Any
 """A JAX array, or a NumPy array of entries."""
@@ -170,3 +173,37 @@ def log_determinant(factor: Matrix) -> Any:
         return 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
     # One logarithm of the product: a logarithm costs as much as all the rest.
     return 2 * jnp.log(np.prod(np.diagonal(factor)))
+
+
+def project_to_floor(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
+    """Return the nearest symmetric matrix with no eigenvalue below ``floor``, and whether it moved.
+
+    Nearest in the Frobenius norm: eigenvalues below the floor are raised to it. A matrix that has
+    none is returned as it is. The matrix is one unbatched JAX array, not entries.
+    """
+    clipped, least = (_clip_two_by_two if matrix.shape[-1] == 2 else _clip_eigenvalues)(
+        matrix, floor
+    )
+    invalid = least < floor
+    return jnp.where(invalid, clipped, matrix), invalid
+
+
+def _clip_two_by_two(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
+    """Return the clipped matrix and the least eigenvalue, from closed forms.
+
+    Batched LAPACK calls on 2 × 2 matrices cost more than a whole Gibbs sweep.
+    """
+    a, b, c = matrix[0, 0], matrix[0, 1], matrix[1, 1]
+    middle, half = (a + c) / 2, (a - c) / 2
+    radius = jnp.sqrt(half**2 + b**2)
+    # The projector onto the leading eigenvector is (I + turn)/2, onto the other (I - turn)/2.
+    scale = 1 / jnp.maximum(radius, _LEAST_RADIUS)
+    turn = jnp.stack([jnp.stack([half, b]), jnp.stack([b, -half])]) * scale
+    high, low = jnp.maximum(middle + radius, floor), jnp.maximum(middle - radius, floor)
+    return (high + low) / 2 * jnp.eye(2) + (high - low) / 2 * turn, middle - radius
+
+
+def _clip_eigenvalues(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.Array]:
+    """Return the clipped matrix and the least eigenvalue, from its eigenvectors."""
+    values, vectors = jnp.linalg.eigh(matrix)
+    return (vectors * jnp.maximum(values, floor)) @ vectors.T, values[0]

@@ -91,12 +91,8 @@ class PrivateBounds:
 
     Example:
         >>> import noisewise as nw
-        >>> release = nw.release.linear_regression(
-        ...     nw.datasets.social_mobility(tracts=5), x="pir", y="kir",
-        ...     bounds={"pir": (0, 1), "kir": nw.release.PrivateBounds((0, 10))}, epsilon=1.0,
-        ... )
-        >>> release.selections[0].column, release.bounds["kir"].upper <= 10
-        ('kir', True)
+        >>> nw.release.PrivateBounds(within=(0, 1_000_000)).quantiles
+        (0.01, 0.99)
     """
 
     within: tuple[float, float]

@@ -67,12 +67,11 @@ class Blank:
 
     Example:
         >>> import noisewise as nw
-        >>> settings = nw.release.exponential_family(
-        ...     nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20),
-        ...     epsilon=1.0,
+        >>> plan = nw.release.exponential_family(
+        ...     nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20), epsilon=1
         ... )
-        >>> settings.n, settings.table()["value"].tolist()
-        (1000, [0.0])
+        >>> float(plan.block("power-sums").noise_scales[0])
+        20.0
     """
 
     n: int

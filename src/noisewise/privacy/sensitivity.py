@@ -152,7 +152,7 @@ def sensitivity(statistic: Statistic, relation: Relation) -> Sensitivity:
 
 
 def _moved(replace: Sensitivity, single: Sensitivity) -> Sensitivity:
-    """Section 6: out of one group, into another; or replaced where it is."""
+    """Return the bound of section 6: out of one group, into another; or replaced in place."""
     return Sensitivity(
         max(replace.l1, 2 * single.l1), max(replace.l2_squared, 2 * single.l2_squared)
     )

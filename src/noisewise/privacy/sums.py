@@ -120,7 +120,7 @@ class _Part:
         return self._sums
 
     def _count(self, cell: np.ndarray, cells: int, group: np.ndarray | None) -> np.ndarray:
-        """Counts per (cell, group)."""
+        """Return counts per cell and group."""
         flat = cell if group is None else cell * self._groups + group
         counts = np.bincount(flat, minlength=cells * self._groups)
         return counts.reshape(cells, self._groups)
@@ -157,7 +157,7 @@ class _Products(_Part):
             self._sums[row] += sums.astype(np.int64)
 
     def _blocks(self, numeric: Columns, rows: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """The halves' values, a block of rows at a time, in one reused buffer."""
+        """Yield the halves' values, a block of rows at a time, in one reused buffer."""
         # Per-group totals are as long as the list of groups: few, long blocks suit them.
         size = min(rows, BLOCK_ROWS if self._groups == 1 else MAX_BATCH)
         buffer = np.empty((len(self._halves), size))
@@ -171,7 +171,7 @@ class _Products(_Part):
     def _evaluate(
         self, half: Exponents, numeric: Columns, window: slice, block: np.ndarray, row: np.ndarray
     ) -> None:
-        """1, a feature, or the product of two features that stand in the block already."""
+        """Fill a row: with 1, a feature, or the product of two features already in the block."""
         if not half:
             row[...] = 1.0
         elif len(half) == 1:

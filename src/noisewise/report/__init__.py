@@ -45,13 +45,13 @@ def render(result: Result | Release | Check | Plan, check: Check | None = None) 
     from noisewise.simulate.plan_result import Plan
 
     if isinstance(result, Check):
-        from noisewise.report.calibration import page as page_of_check
+        from noisewise.report.simulation_pages import check_page
 
-        return page_of_check(result)
+        return check_page(result)
     if isinstance(result, Plan):
-        from noisewise.report.forecast import page as page_of_plan
+        from noisewise.report.simulation_pages import plan_page
 
-        return page_of_plan(result)
+        return plan_page(result)
     if not isinstance(result, Result):
         raise ArgumentError(
             "result: report makes a page of what infer, check or plan returned, or of a release of "

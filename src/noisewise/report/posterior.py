@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.report import html, pictures, released
-from noisewise.report.calibration import calibration
+from noisewise.report import drawings, html, release_section
+from noisewise.report.simulation_pages import calibration
 
 if TYPE_CHECKING:
     from noisewise.inference.posterior import Posterior
@@ -38,9 +38,9 @@ def page(post: Posterior, title: str, prediction: str, check: Check | None = Non
     sections = (
         html.section("result", "The result", _result(post)),
         html.section(
-            "promise", "What was promised", released.promise(post.releases, post.guarantees)
+            "promise", "What was promised", release_section.promise(post.releases, post.guarantees)
         ),
-        html.section("released", "What was released", *map(released.content, post.releases)),
+        html.section("released", "What was released", *map(release_section.content, post.releases)),
         html.section("posterior", "Posterior and prior", _posterior(post)),
         html.section("privacy", "What privacy cost", _cost(post)),
         html.section("prediction", "Prediction", prediction),
@@ -51,9 +51,9 @@ def page(post: Posterior, title: str, prediction: str, check: Check | None = Non
 
 
 def _result(post: Posterior) -> str:
-    made = html.verdict(post.converged, post.status.split(":")[0].capitalize(), post.status)
+    verdicts = html.verdict(post.converged, post.status.split(":")[0].capitalize(), post.status)
     if post.method == "naive":
-        made += html.verdict(
+        verdicts += html.verdict(
             False, "Do not rely on these intervals", "The method ignores the privacy noise."
         )
     rows = post.summary().reset_index()
@@ -64,9 +64,9 @@ def _result(post: Posterior) -> str:
         for _, row in rows.head(MAX_ROWS).iterrows()
     ]
     if len(rows) > len(listed):
-        made += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
+        verdicts += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
     caption = "Posterior in the units of the data; lower and upper end a 95 % interval"
-    return made + html.table(caption, (*leading, *numbers), listed)
+    return verdicts + html.table(caption, (*leading, *numbers), listed)
 
 
 def _posterior(post: Posterior) -> str:
@@ -74,20 +74,20 @@ def _posterior(post: Posterior) -> str:
         return _groups(post, post.keys)
     before = post.prior_draws(PRIOR_DRAWS) if post.prior_draws is not None else {}
     figures = [
-        html.figure(pictures.density(name, values.ravel(), before.get(name)), name)
+        html.figure(drawings.density(name, values.ravel(), before.get(name)), name)
         for name, values in post.draws.items()
     ]
     keys = [("posterior", "posterior")]
     if before:
         keys.append(("prior", "prior: what was believed before the release"))
-    told = html.paragraphs(
+    how_to_read = html.paragraphs(
         "The line under a hill marks its 95 % interval. Where posterior and prior look alike, the "
         "release said little, and the answer is mostly the prior's."
         if before
         else "The line under a hill marks its 95 % interval."
     )
     prior = html.folded("The prior in numbers", html.text("pre", post.prior)) if post.prior else ""
-    return told + html.legend(*keys) + html.grid(figures) + prior
+    return how_to_read + html.legend(*keys) + html.grid(figures) + prior
 
 
 def _groups(post: Posterior, keys: tuple[str | int, ...]) -> str:
@@ -96,11 +96,11 @@ def _groups(post: Posterior, keys: tuple[str | int, ...]) -> str:
     for name, values in post.draws.items():
         flat = values[chosen].reshape(len(chosen), -1)
         low, high = np.quantile(flat, [0.025, 0.975], axis=1)
-        drawn = pictures.caterpillar(name, low, flat.mean(axis=1), high)
+        drawn = drawings.caterpillar(name, low, flat.mean(axis=1), high)
         figures.append(html.figure(drawn, name))
     some = f"{len(chosen)} of the {len(keys)} groups are drawn. " if len(chosen) < len(keys) else ""
-    told = html.paragraphs(f"{some}95 % intervals of every group, from the lowest mean up.")
-    return told + html.grid(figures)
+    how_to_read = html.paragraphs(f"{some}95 % intervals of every group, from the lowest mean up.")
+    return how_to_read + html.grid(figures)
 
 
 def _cost(post: Posterior) -> str:
@@ -115,16 +115,16 @@ def _cost(post: Posterior) -> str:
     share = np.array([np.clip(1 - (float(alone[n]) / sd[n]) ** 2, 0, 1) for n in sd])
     rows = [(n, sd[n], float(alone[n]), f"{s:.0%}") for n, s in zip(sd, share, strict=True)]
     head = ("parameter", "sd", "sd without privacy", "variance due to privacy")
-    said = "Share of the variance that is due to privacy: " + ", ".join(
+    description = "Share of the variance that is due to privacy: " + ", ".join(
         f"{n} {s:.0%}" for n, s in zip(sd, share, strict=True)
     )
-    told = html.paragraphs(
+    explanation = html.paragraphs(
         "Had the sums been published as they are, the posterior could be expected to have the "
         "smaller standard deviation. The rest of the variance is the price of privacy; the "
         "remaining part only more records would lower."
     )
-    figure = html.figure(pictures.bars(said, tuple(sd), share))
-    return told + figure + html.table("Standard deviations", head, rows)
+    figure = html.figure(drawings.bars(description, tuple(sd), share))
+    return explanation + figure + html.table("Standard deviations", head, rows)
 
 
 def _convergence(post: Posterior) -> str:
@@ -132,17 +132,17 @@ def _convergence(post: Posterior) -> str:
     ess = {n: float(np.min(v)) for n, v in post.ess.items()}
     head = ("parameter", "R-hat", "effective draws")
     worst = "" if post.keys is None else " (the worst group's)"
-    made = html.table(
+    table = html.table(
         f"R-hat should be below 1.01, effective draws at least 400{worst}",
         head,
         [(n, f"{rhat[n]:.4f}", f"{ess[n]:.0f}") for n in rhat],
     )
     if post.keys is not None:
-        return made
+        return table
     chosen = sorted(rhat, key=lambda n: -rhat[n])[:MAX_TRACES]
-    figures = [html.figure(pictures.trace(n, post.draws[n]), f"draws of {n}") for n in chosen]
-    told = html.paragraphs(
+    figures = [html.figure(drawings.trace(n, post.draws[n]), f"draws of {n}") for n in chosen]
+    how_to_read = html.paragraphs(
         "Chains that started far apart should cover the same ground; these are the parameters "
         "with the highest R-hat."
     )
-    return made + told + html.grid(figures)
+    return table + how_to_read + html.grid(figures)

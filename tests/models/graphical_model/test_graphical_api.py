@@ -93,7 +93,7 @@ def test_options_of_graphical_models_are_refused_elsewhere() -> None:
     made = nw.release.exponential_family(
         people(), column="a", family="categorical", levels=[0, 1, 2], epsilon=1.0
     )
-    with pytest.raises(nw.ArgumentError, match="lam: is an option of graphical models only"):
+    with pytest.raises(nw.ArgumentError, match="lam: is no option of this model"):
         nw.infer(made, lam=1.0)
 
 

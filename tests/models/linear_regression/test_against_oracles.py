@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from noisewise.inference.posterior import Posterior
-from noisewise.models.linear_regression import exact, gibbs_update
+from noisewise.models.linear_regression import exact, gibbs_methods
 from noisewise.models.linear_regression.problem import RegressionProblem
 from tests.inference.agreement import TOLERANCE, departures, summary
 from tests.inference.regressions import CHAINS, DRAWS, GROUPS, paper_table, problem, sensitivity
@@ -123,7 +123,7 @@ def test_gibbs_update_is_algorithm_1() -> None:
     """Where it mixes (n = 30, little noise): mean and sd of three parameters, 6 comparisons."""
     rng = np.random.default_rng(5)
     given = problem([paper_table(rng, 30) for _ in range(GROUPS)], 0.3)
-    post = gibbs_update.run(given, 0, CHAINS, DRAWS)
+    post = gibbs_methods.run_update(given, 0, CHAINS, DRAWS)
     slow, share = reference.algorithm_1(
         given.z[0], 30, 0.3, reference.paper_priors(), iterations=1500, burn_in=100
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from noisewise.models.linear_regression import record_moments
-from noisewise.models.linear_regression.gibbs_prior import normal_inverse_wishart_moments
+from noisewise.models.linear_regression.gibbs_methods import normal_inverse_wishart_moments
 from noisewise.priors import CovariateMoments, NormalInverseWishart
 from tests.reference import regression_reference as reference
 

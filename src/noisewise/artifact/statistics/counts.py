@@ -59,7 +59,7 @@ class Tables(Statistic):
         self._check_cells()
 
     def _check_cells(self) -> None:
-        """As many cells, and as long names, as a file can hold; stops counting where too many."""
+        """Refuse more cells, or longer names, than a file can hold; stop counting there."""
         cells = characters = 0
         for clique in self.cliques:
             size = 1
@@ -84,7 +84,7 @@ class Tables(Statistic):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """``column=level`` for each factor; the last column of a clique runs fastest."""
+        """Names such as ``sex=f,smokes=no``; the last column of a clique runs fastest."""
         cells: list[str] = []
         for clique in self.cliques:
             labels = [[f"{c}={v}" for v in self.levels[c]] for c in clique]
@@ -93,7 +93,7 @@ class Tables(Statistic):
 
     @property
     def units(self) -> tuple[float, ...]:
-        """Counts are counts."""
+        """What one integer step is worth: one record."""
         return (1.0,) * sum(self.sizes)
 
     @property
@@ -173,7 +173,7 @@ class Clamped(Statistic):
 
     @property
     def degree(self) -> int:
-        """Indicators are summed as they are."""
+        """One: indicators are summed as they are."""
         return 1
 
     @property
@@ -183,7 +183,7 @@ class Clamped(Statistic):
 
     @property
     def units(self) -> tuple[float, ...]:
-        """Counts are counts."""
+        """What one integer step is worth: one record."""
         return (1.0,) * len(self.columns)
 
     @property

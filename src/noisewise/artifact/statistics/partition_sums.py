@@ -66,7 +66,7 @@ class _PartitionSums(Statistic):
 
 
 def _regression(kind: str, columns: tuple[str, ...], coefficient: str) -> tuple[str, ...]:
-    """Covariates, then the response; the coefficient is a covariate's or the intercept."""
+    """Return covariates, then response; the coefficient must be a covariate's or the intercept."""
     names = tuple(validation.text(c, f"{kind}: columns[{i}]") for i, c in enumerate(columns))
     if len(names) < 2:
         raise ReleaseError(f"{kind}: columns must name the covariates and then the response")
@@ -139,7 +139,7 @@ class ProbabilitySums(_PartitionSums):
 
     @property
     def units(self) -> tuple[float, ...]:
-        """A mean of probabilities, or Fisher's sum."""
+        """What one integer step is worth: in a mean of probabilities, or in Fisher's sum."""
         unit = self.step / self.partitions if self.floor is None else self.step
         return (unit,) * len(self.at)
 
@@ -195,7 +195,7 @@ class QuantileSum(_PartitionSums):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The one component."""
+        """The name of the one component."""
         from_centre = f" from {self.centre!r}" if self.centre else ""
         return (f"mean distance of Q({self.coefficient}, {self.p!r}){from_centre}",)
 
@@ -206,12 +206,12 @@ class QuantileSum(_PartitionSums):
 
     @property
     def units(self) -> tuple[float, ...]:
-        """A mean distance from the centre, in the coefficient's unit."""
+        """What one integer step is worth: in a mean distance from the centre."""
         return (self.step / self.partitions,)
 
     @property
     def reach(self) -> int:
-        """From one end of the interval to the other."""
+        """How far one partition can move the sum: from one end of the interval to the other."""
         return 2 << self.bits
 
     @property

@@ -64,7 +64,7 @@ class Gram(Statistic):
 
     @cached_property
     def products(self) -> tuple[Exponents, ...]:
-        """Row by row of the upper triangle; the constant is the last column."""
+        """The products, row by row of the upper triangle; the constant is the last column."""
         k = len(self.columns)
         rows: list[Exponents] = []
         for i in range(k):
@@ -162,14 +162,14 @@ class Monomials(Statistic):
 
     @cached_property
     def products(self) -> tuple[Exponents, ...]:
-        """By degree, then lexicographically."""
+        """All products, by degree and then lexicographically."""
         k = range(len(self.columns))
         degrees = range(1, self.degree + 1)
         return tuple(p for g in degrees for p in itertools.combinations_with_replacement(k, g))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """``a^2*b^1``: written unlike the Gram's products, beside which they stand in tables."""
+        """Names such as ``a^2*b^1``: unlike the Gram's products, beside which they stand."""
         return tuple(
             "*".join(f"{self.columns[i]}^{p.count(i)}" for i in dict.fromkeys(p))
             for p in self.products
@@ -249,7 +249,7 @@ class PowerSums(Statistic):
 
     @property
     def products(self) -> tuple[Exponents, ...]:
-        """t, perhaps t·t, perhaps the number of records."""
+        """The products: t, perhaps t·t, perhaps the number of records."""
         powers: tuple[Exponents, ...] = ((0,), (0, 0))[: self.degree]
         return powers + (((),) if self.count else ())
 
@@ -277,7 +277,7 @@ class PowerSums(Statistic):
 
     @property
     def bounded_columns(self) -> tuple[str, ...]:
-        """The one column."""
+        """The one column: its bounds are the interval."""
         return self.columns
 
     @property

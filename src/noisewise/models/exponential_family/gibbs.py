@@ -19,7 +19,6 @@ drawn without an inverse (E11), and again while s is no possible statistic, as i
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.families import Categorical, Normal
@@ -329,9 +329,7 @@ def _warn_of_few_records(problem: FamilyProblem) -> None:
         if exists
         else "there is no exact method for this release: read its intervals with care"
     )
-    warnings.warn(
+    warn_user(
         f"gibbs takes a sum over {least:.0f} records for normal, which needs about "
-        f"{MIN_RECORDS_FOR_CLT}; {better}",
-        UserWarning,
-        stacklevel=4,
+        f"{MIN_RECORDS_FOR_CLT}; {better}"
     )

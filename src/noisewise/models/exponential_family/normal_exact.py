@@ -10,7 +10,6 @@ are independent, from cells of a fine grid.
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy.ndimage import distance_transform_edt
 from scipy.special import log_ndtr
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.normal_likelihood import (
@@ -123,11 +123,9 @@ def run(
             if progress is not None:
                 progress(group + 1, groups)
     if errors.max() > WARNED_INTERPOLATION_ERROR:
-        warnings.warn(
+        warn_user(
             f"exact: the interpolated log-likelihood is off by {errors.max():.2f} in group "
-            f"{errors.argmax()}; compare with method='gibbs', or give a stronger prior",
-            UserWarning,
-            stacklevel=5,
+            f"{errors.argmax()}; compare with method='gibbs', or give a stronger prior"
         )
     theta = problem.family.from_standard(drawn.reshape(groups, chains, draws, 2))
     return assemble_posterior(

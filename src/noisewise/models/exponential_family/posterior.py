@@ -11,6 +11,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.prediction import CategoryPrediction, Prediction
+from noisewise.models.exponential_family.discrete_families import Categorical
 from noisewise.models.exponential_family.family import Family
 
 
@@ -48,8 +49,8 @@ class FamilyPosterior(Posterior):
             raise ArgumentError("new_x: there are no covariates; leave it out")
         theta = np.stack(list(self.draws.values()), axis=-1)
         records = self.family.records(np.random.default_rng(seed), theta)
-        levels = getattr(self.family, "levels", None)
-        if levels is not None:
+        if isinstance(self.family, Categorical):
+            levels = self.family.levels
             return CategoryPrediction(np.array(levels)[records], theta, levels)
         return Prediction(records, self.family.mean(theta))
 

@@ -160,13 +160,14 @@ def exponential_family(
         The release, ready to be saved.
 
     Example:
-        >>> import noisewise as nw, pandas as pd
+        >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> visits = pd.DataFrame({"visits": [0, 2, 1, 4, 3]})
         >>> release = nw.release.exponential_family(
-        ...     pd.DataFrame({"visits": [0, 1, 4, 2]}), column="visits", family="poisson",
-        ...     bounds=(0, 20), epsilon=1.0, neighbours="add-remove",
+        ...     visits, column="visits", family="poisson", bounds=(0, 20), epsilon=1.0
         ... )
-        >>> release.model, release.n
-        ({'distribution': 'poisson'}, None)
+        >>> release.model
+        {'distribution': 'poisson'}
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
     name = arguments.name(column, "column")

@@ -10,9 +10,9 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.inference.prediction import CategoryPrediction
 from noisewise.inference.result import Result
 from noisewise.models.exponential_family.posterior import FamilyPosterior
-from noisewise.report import html, pictures
+from noisewise.report import drawings, html
 from noisewise.report.posterior import page as page_of_posterior
-from noisewise.report.released import INFER_FIRST
+from noisewise.report.release_section import INFER_FIRST
 
 if TYPE_CHECKING:
     from noisewise.simulate.check_result import Check
@@ -37,13 +37,13 @@ def _prediction(post: FamilyPosterior) -> str:
             f"{n} {p:.1%}" for n, p in zip(names, chance, strict=True)
         )
         heading = html.paragraphs("A new record falls into")
-        return heading + html.figure(pictures.bars(said, names, chance))
+        return heading + html.figure(drawings.bars(said, names, chance))
     low, high = predicted.interval(0.9)
     heading = html.paragraphs(
         f"A new record of {post.y} lies between {html.number(low)} and {html.number(high)} with "
         "probability 90 %."
     )
-    drawn = pictures.density(
+    drawn = drawings.density(
         f"a new record of {post.y}", predicted.draws.ravel().astype(float), None
     )
     return heading + html.figure(drawn, f"a new record of {post.y}")

@@ -16,6 +16,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.base import Progress, Simulator
 from noisewise.models.exponential_family.analyst import ANALYST
+from noisewise.models.exponential_family.discrete_families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
 from noisewise.models.exponential_family.posterior_draws import prior_draws
 from noisewise.models.exponential_family.problem import FamilyProblem
@@ -138,14 +139,14 @@ def guessed(
     else:
         drawn = prior_draws(problem.family, problem.prior, GUESS_DRAWS)
         theta = np.array([float(np.median(drawn[n])) for n in names])
-        if len(getattr(problem.family, "levels", ())):
+        if isinstance(problem.family, Categorical):
             theta = theta / theta.sum()
     _possible(problem, theta, names)
     return theta, dict(zip(names, theta.tolist(), strict=True))
 
 
 def _possible(problem: FamilyProblem, theta: np.ndarray, names: tuple[str, ...]) -> None:
-    levels = bool(getattr(problem.family, "levels", ()))
+    levels = isinstance(problem.family, Categorical)
     domains = problem.family.domains * (len(names) if levels else 1)
     ends = {"unit": (0.0, 1.0), "positive": (0.0, np.inf), "real": (-np.inf, np.inf)}
     words = {"unit": "between 0 and 1", "positive": "above zero", "real": "a number"}

@@ -60,7 +60,7 @@ class GraphicalModelDescription(Model):
         """Return who reads the model's own files: JSON, or an archive of arrays."""
         from noisewise.models.graphical_model.groups import load_graphical
 
-        return {b"PK": load_graphical, b'{"format": "noisewise-graphical': load_graphical}
+        return {b"PK": load_graphical, b'{"': load_graphical}
 
     def page(self, result: Result | Release, check: Check | None = None) -> str:
         """Return the HTML page about a result."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -11,6 +10,7 @@ from typing import Literal
 import jax
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.graphical_model import belief_propagation, elimination
 from noisewise.models.graphical_model.structure import Structure
 
@@ -82,10 +82,9 @@ def choose_oracle(
             "(approximate), or ask for smaller or fewer cliques"
         )
     if inference == "auto" and not fits:
-        warnings.warn(
+        warn_user(
             f"exact inference would need a {describe_size(model)}, more than the "
             f"{memory / 2**20:.3g} MiB allowed: loopy belief propagation is used instead, which is "
-            "approximate. Raise memory=, or ask for smaller or fewer cliques",
-            stacklevel=2,
+            "approximate. Raise memory=, or ask for smaller or fewer cliques"
         )
     return Oracle(model, "exact" if fits and inference != "loopy" else "loopy")

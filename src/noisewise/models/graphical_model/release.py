@@ -51,14 +51,17 @@ def graphical_model(
         The release, ready to be saved.
 
     Example:
-        >>> import noisewise as nw, pandas as pd
-        >>> people = pd.DataFrame({"owns": ["yes", "no"] * 50, "rooms": [1, 2, 2, 2] * 25})
+        >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"sex": ["f", "m", "f"], "smokes": ["no", "no", "yes"]})
         >>> release = nw.release.graphical_model(
-        ...     people, cliques=[("owns", "rooms")],
-        ...     levels={"owns": ["no", "yes"], "rooms": [1, 2]}, epsilon=1.0,
+        ...     people,
+        ...     cliques=[("sex", "smokes")],
+        ...     levels={"sex": ["f", "m"], "smokes": ["no", "yes"]},
+        ...     epsilon=1.0,
         ... )
-        >>> release.table()["statistic"].tolist()
-        ['owns=no,rooms=1', 'owns=no,rooms=2', 'owns=yes,rooms=1', 'owns=yes,rooms=2']
+        >>> release.n
+        3
     """
     options = PrivacyOptions.of(TableOptions, privacy)
     tables = _tables(cliques, levels)

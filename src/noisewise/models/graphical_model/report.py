@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from noisewise.artifact import ArgumentError
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
-from noisewise.report import html, pictures
-from noisewise.report.released import INFER_FIRST
+from noisewise.report import drawings, html
+from noisewise.report.release_section import INFER_FIRST
 
 if TYPE_CHECKING:
     from noisewise.simulate.check_result import Check
@@ -56,7 +56,7 @@ def _figures(model: Any, source: Any) -> list[str]:
         said = f"Shares of {column}: " + ", ".join(
             f"{n} {s:.1%}" for n, s in zip(names, shares, strict=True)
         )
-        figures.append(html.figure(pictures.bars(said, names, shares), column))
+        figures.append(html.figure(drawings.bars(said, names, shares), column))
     return figures
 
 

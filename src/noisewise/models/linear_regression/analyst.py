@@ -9,9 +9,7 @@ from noisewise.artifact import Release
 from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.linear_regression import (
     exact,
-    gibbs_noisy,
-    gibbs_prior,
-    gibbs_update,
+    gibbs_methods,
     individual_mcmc,
     naive,
     prior_check,
@@ -29,9 +27,9 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {
         "exact": exact.run,
-        "gibbs-update": gibbs_update.run,
-        "gibbs-prior": gibbs_prior.run,
-        "gibbs-noisy": gibbs_noisy.run,
+        "gibbs-update": gibbs_methods.run_update,
+        "gibbs-prior": gibbs_methods.run_prior,
+        "gibbs-noisy": gibbs_methods.run_noisy,
         "mcmc-individual": individual_mcmc.run,
         "naive": naive.run,
     }

@@ -12,10 +12,9 @@ s is drawn without an inverse (errata E11): s₀ ~ N(nμ_t, nΣ_t), e ~ N(0, dia
 s = s₀ + nΣ_t (nΣ_t + diag ω²)⁻¹ (z - s₀ - e). A drawn s need not be a statistic of any data; its
 scatter matrix is then projected to the nearest valid one, as in the paper, and counted (E18).
 
-``gibbs_update``, ``gibbs_prior`` and ``gibbs_noisy`` each bring a source of moments. Where noise
-outweighs the data, s pins θ and θ pins s: successive draws are close, and the posterior's ESS says
-how many there really are. Randomness comes as arrays of standard variates: a batch draws them in
-few large calls.
+The three methods of ``gibbs_methods.py`` each bring a source of moments. Where noise outweighs the
+data, s pins θ and θ pins s: successive draws are close, and the posterior's ESS says how many there
+really are. Randomness comes as arrays of standard variates: a batch draws them in few large calls.
 """
 
 from __future__ import annotations
@@ -38,9 +37,13 @@ from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.models.linear_regression.record_moments import RecordMoments
 from noisewise.numerics.gamma_variates import gamma
 from noisewise.numerics.gram_packing import number_of_products, number_of_sums, unpack
-from noisewise.numerics.psd import project
 from noisewise.numerics.scale_mixture import laplace_variances
-from noisewise.numerics.small_matrices import cholesky, solve_lower, solve_upper
+from noisewise.numerics.small_matrices import (
+    cholesky,
+    project_to_floor,
+    solve_lower,
+    solve_upper,
+)
 
 THIN = 10
 """Sweeps per kept draw (chosen)."""
@@ -125,7 +128,7 @@ def draw_statistic(
 def valid_point(s: jax.Array, q: int, n: jax.Array) -> tuple[Point, jax.Array]:
     """Return mean and scatter of s, the scatter projected if invalid, and whether it was."""
     second, mean = unpack(s / n, q)
-    scatter, projected = project(second - jnp.outer(mean, mean), LEAST_EIGENVALUE)
+    scatter, projected = project_to_floor(second - jnp.outer(mean, mean), LEAST_EIGENVALUE)
     factor = cholesky(scatter)
     return Point(mean, factor, jnp.log(jnp.diagonal(factor)), n), projected
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.prediction import Prediction
 
@@ -47,7 +47,7 @@ class RegressionPosterior(Posterior):
         """
         at = self._checked(new_x)
         for warning in self._beyond_bounds(at):
-            warnings.warn(warning, UserWarning, stacklevel=2)
+            warn_user(warning)
         line = np.array(self.draws["intercept"])
         for column, value in at.items():
             line = line + self.draws[column] * value

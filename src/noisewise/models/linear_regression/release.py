@@ -57,14 +57,13 @@ def linear_regression(
 
     Example:
         >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [20, 35, 50, 65], "spend": [90, 140, 180, 260]})
         >>> release = nw.release.linear_regression(
-        ...     nw.datasets.social_mobility(tracts=5), x="pir", y="kir",
-        ...     bounds={"pir": (0, 1), "kir": (0, 1)}, epsilon=1.0,
+        ...     people, x="age", y="spend", bounds={"age": (0, 120), "spend": (0, 500)}, epsilon=1.0
         ... )
-        >>> release.model
-        {'x': ('pir',), 'y': 'kir'}
-        >>> release.save("release.json").name
-        'release.json'
+        >>> release.block("gram").statistic.names
+        ('age*age', 'age*spend', 'age', 'spend*spend', 'spend')
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
     covariates = arguments.names(x, "x")

@@ -9,9 +9,9 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference.result import Result
 from noisewise.models.linear_regression.posterior import RegressionPosterior
-from noisewise.report import html, pictures
+from noisewise.report import drawings, html
 from noisewise.report.posterior import page as page_of_posterior
-from noisewise.report.released import INFER_FIRST
+from noisewise.report.release_section import INFER_FIRST
 
 if TYPE_CHECKING:
     from noisewise.simulate.check_result import Check
@@ -46,7 +46,7 @@ def _prediction(post: RegressionPosterior) -> str:
         line = np.array([p.mean_interval(0.9) for p in predicted])
         record = np.array([p.interval(0.9) for p in predicted])
         mean = np.array([float(p.mean) for p in predicted])
-        drawn = pictures.band(column, post.y, at, mean, line, record)
+        drawn = drawings.band(column, post.y, at, mean, line, record)
         figures.append(html.figure(drawn, f"{post.y} over {column}"))
     others = (
         "" if len(post.x) == 1 else " The other covariates are held at the middle of their bounds."

@@ -93,14 +93,12 @@ def posterior_probability(
 
     Example:
         >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"a": range(200), "b": [i * i % 31 for i in range(200)]})
         >>> release = nw.release.posterior_probability(
-        ...     nw.datasets.social_mobility(tracts=20), x="pir", y="kir", coefficient="pir", at=0.3,
-        ...     partitions=15, epsilon=1.0,
+        ...     table, x="a", y="b", coefficient="a", at=0.0, partitions=10, epsilon=1.0
         ... )
         >>> 0 <= release.probability <= 1
-        True
-        >>> low, high = release.interval(0.9)
-        >>> 0 <= low <= high <= 1
         True
     """
     options = PrivacyOptions.of(ProbabilityOptions, privacy)

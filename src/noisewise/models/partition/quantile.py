@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Unpack
@@ -12,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum
 from noisewise.artifact.partition_answer import weak_search
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
 from noisewise.models.partition.private_interval_search import (
@@ -101,12 +101,14 @@ def posterior_quantile(
 
     Example:
         >>> import noisewise as nw
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"a": range(400), "b": [i * i % 31 for i in range(400)]})
         >>> release = nw.release.posterior_quantile(
-        ...     nw.datasets.social_mobility(tracts=20), x="pir", y="kir", coefficient="pir", p=0.5,
-        ...     partitions=15, epsilon_bounds=4.0, epsilon_value=4.0,
+        ...     table, x="a", y="b", coefficient="a", p=0.5, partitions=20,
+        ...     epsilon_bounds=1.0, epsilon_value=1.0,
         ... )
-        >>> release.guarantee.epsilon, type(release.quantile).__name__
-        (8.0, 'float')
+        >>> release.guarantee.epsilon
+        2.0
     """
     q = number(p, "p")
     if not 0 < q < 1:
@@ -124,7 +126,7 @@ def posterior_quantile(
     weak = weak_search(blank, search.coverage)
     if weak is not None:
         advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
-        warnings.warn(f"{weak}; {advice}", UserWarning, stacklevel=2)
+        warn_user(f"{weak}; {advice}")
     query = _query(asked, blank, search, value_cost)
     return publish_query(source, query)
 

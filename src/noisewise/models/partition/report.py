@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release
-from noisewise.report import html, released
+from noisewise.report import html, release_section
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
@@ -45,8 +45,8 @@ def page(release: Result | Release) -> str:
         ),
         html.section(
             "promise", "What was promised",
-            released.promise([release], [release.statement()]),
+            release_section.promise([release], [release.statement()]),
         ),
-        html.section("released", "What was released", released.content(release)),
+        html.section("released", "What was released", release_section.content(release)),
     )  # fmt: skip
     return html.page(f"A posterior {name} of one coefficient", lead, sections)

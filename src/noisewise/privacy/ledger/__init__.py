@@ -1,7 +1,7 @@
 """The budget ledger: what may be spent on each dataset, and what was.
 
-``accounts`` is the arithmetic, ``rules`` the decisions, ``chain`` the audit, ``store`` the SQL both
-databases share; ``sqlite`` and ``postgres`` add what differs; ``book`` is the ledger itself.
+``accounts`` is the arithmetic, ``rules`` the decisions, ``hash_chain`` the audit, ``store`` the SQL both
+databases share; ``sqlite`` and ``postgres`` add what differs; ``ledger`` is the ledger itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from noisewise.artifact import ArgumentError, Receipt
 from noisewise.privacy.ledger.accounts import Account, Cost, Entry, Finding, cost_of
-from noisewise.privacy.ledger.book import Ledger
+from noisewise.privacy.ledger.ledger import Ledger
 from noisewise.privacy.ledger.store import Store
 
 __all__ = ["Account", "Cost", "Entry", "Finding", "Ledger", "Receipt", "cost_of", "open_ledger"]

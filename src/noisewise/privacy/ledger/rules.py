@@ -27,7 +27,7 @@ from noisewise.privacy.ledger.accounts import (
     printable,
     spend_units,
 )
-from noisewise.privacy.ledger.chain import sealed
+from noisewise.privacy.ledger.hash_chain import sealed
 
 LONGEST_DESCRIPTION = 1000
 """Characters of an entry's description, at most (chosen)."""

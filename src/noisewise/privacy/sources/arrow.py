@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from noisewise.artifact import DataError, NoisewiseError, SourceError
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import KeptRecords, whole
-from noisewise.privacy.sources import spellings
-from noisewise.privacy.sources.people import sum_people
+from noisewise.privacy.sources import csv_numbers
+from noisewise.privacy.sources.person_weights import sum_people
 from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
 from noisewise.privacy.sums import Accumulator, Columns
 
@@ -192,13 +192,13 @@ def _people(column: pa.Array, name: str, spelled: bool) -> pa.DictionaryArray:
     if not pa.types.is_floating(column.type):
         encoded = column.dictionary_encode()
         if spelled:
-            spellings.check_ids(encoded.dictionary, name)
+            csv_numbers.check_ids(encoded.dictionary, name)
         return encoded
     most = exact_below(column.type.bit_width)
     column = _plain(column)
     size = pc.abs(column)
     if pc.any(pc.and_(pc.is_finite(size), pc.greater_equal(size, float(most)))).as_py():
-        raise spellings.merged_ids(name)
+        raise csv_numbers.merged_ids(name)
     return column.dictionary_encode()
 
 
@@ -258,7 +258,7 @@ def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if spelled and _is_text(column.type):
-        column = spellings.floats(column)
+        column = csv_numbers.floats(column)
     if column.type != pa.float64():
         if not _is_numeric(column.type):
             raise DataError(f"column {name!r} must be numeric, but holds {column.type}")
@@ -278,7 +278,7 @@ def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
         column = column.dictionary_decode()
     textual = isinstance(code.levels[0], str)
     if spelled and _is_text(column.type) and not textual:
-        index = spellings.positions(column, code)
+        index = csv_numbers.positions(column, code)
     else:
         if _is_text(column.type) != textual and not pa.types.is_null(column.type):
             held, listed = ("text", "whole numbers") if not textual else ("numbers", "text")
@@ -286,7 +286,7 @@ def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
                 f"column {code.column!r} holds {held}, but its public list is of {listed}"
             )
         if spelled:
-            spellings.check_levels(column, code)
+            csv_numbers.check_levels(column, code)
         index = _looked_up(column, code)
     if code.fill is not None:
         index[index == -1] = code.levels.index(code.fill)

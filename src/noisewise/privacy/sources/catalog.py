@@ -92,6 +92,6 @@ def _polars(backend: Any, name: str, schema: str | None, depth: int) -> KeptReco
 
 def _spark(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
     """A table of the catalog, or a view's plan as Spark has resolved it."""
-    from noisewise.privacy.sources.spark_plan import spark_selection
+    from noisewise.privacy.sources.spark import spark_selection
 
     return spark_selection(backend._session, name, schema)

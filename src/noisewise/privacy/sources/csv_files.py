@@ -21,10 +21,10 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 
 from noisewise.artifact import NoisewiseError, SourceError
-from noisewise.privacy.sources import spellings
+from noisewise.privacy.sources import csv_numbers
 from noisewise.privacy.sources.arrow import Types, misfit, unfit
+from noisewise.privacy.sources.arrow_datasets import scan
 from noisewise.privacy.sources.quotes import find_fault
-from noisewise.privacy.sources.scan import scan
 from noisewise.privacy.sum_plan import SumPlan
 
 NULLS = tuple(pyarrow.csv.ConvertOptions().null_values)
@@ -127,7 +127,7 @@ class CsvFile:
         """Types that fit the usual spelling; text where the first cells have another."""
         types, first = _planned(plan), self._first_cells()
         for column, kind in types.items():
-            if not spellings.are_usual(first.get(column, set()) - set(NULLS), kind):
+            if not csv_numbers.are_usual(first.get(column, set()) - set(NULLS), kind):
                 types[column] = pa.string()
         return types
 

@@ -10,9 +10,9 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError, NoisewiseError, SourceError
 from noisewise.privacy.sources.arrow import Batches, Types
+from noisewise.privacy.sources.arrow_datasets import scan
 from noisewise.privacy.sources.csv_files import CsvFile
 from noisewise.privacy.sources.paths import FORMATS, PACKED, find_files
-from noisewise.privacy.sources.scan import scan
 from noisewise.privacy.sum_plan import SumPlan
 
 

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 from noisewise.artifact import ArgumentError, DataError, NoisewiseError, SourceError
 from noisewise.privacy.selection import ALL, KeptRecords, some
 from noisewise.privacy.sources.arrow import BATCH_ROWS, Types, guarded
-from noisewise.privacy.sources.scan import is_filtered, scan
+from noisewise.privacy.sources.arrow_datasets import is_filtered, scan
 from noisewise.privacy.sum_plan import SumPlan
 
 if TYPE_CHECKING:

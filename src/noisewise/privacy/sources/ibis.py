@@ -19,7 +19,7 @@ from noisewise.artifact import DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import KeptRecords
-from noisewise.privacy.sources import spellings
+from noisewise.privacy.sources import csv_numbers
 from noisewise.privacy.sources.arrow import (
     BATCH_ROWS,
     MOST_NAMES,
@@ -27,7 +27,7 @@ from noisewise.privacy.sources.arrow import (
     exact_below,
     guarded,
 )
-from noisewise.privacy.sources.gather import Gathered
+from noisewise.privacy.sources.query_results import Gathered
 from noisewise.privacy.sources.quiet import quiet
 from noisewise.privacy.sources.snapshot import snapshot
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Progress, SumPlan, Sums
@@ -45,7 +45,7 @@ Answer = TypeVar("Answer")
 
 def connect(url: str) -> IbisSource:
     """A table named by a URL: ``postgresql://user@host/database#table``, ``duckdb://file#table``."""
-    from noisewise.privacy.sources.database import open_table
+    from noisewise.privacy.sources.database_url import open_table
 
     table, close = open_table(url)
     source = IbisSource(table)
@@ -137,7 +137,7 @@ class IbisSource:
             most = exact_below(8 * kind.nbytes)
             query = partial(merged_ids, self._table, column, most)
             if self._fetch("looking at ids", query).column("n")[0].as_py():
-                raise spellings.merged_ids(column)
+                raise csv_numbers.merged_ids(column)
 
     def _gather(self, prepared: Prepared) -> Gathered:
         gathered = Gathered(prepared.plan, prepared.missing, prepared.unlisted)

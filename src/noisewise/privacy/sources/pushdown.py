@@ -24,7 +24,7 @@ from noisewise.privacy.sources.expressions import (
     public_list,
     value,
 )
-from noisewise.privacy.sources.gather import sum_name
+from noisewise.privacy.sources.query_results import sum_name
 from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan
 
 MOST_SUMS = 1000

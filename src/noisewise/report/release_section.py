@@ -1,4 +1,4 @@
-"""The part of a page that is about the release: what was promised, and what was published."""
+"""Sections of a page that are about the release: what was promised, and what was published."""
 
 from __future__ import annotations
 
@@ -12,36 +12,42 @@ INFER_FIRST = (
     "posterior: this is a {family} release; run noisewise infer on it first, and report on the "
     "posterior"
 )
-"""What to say where a page is asked of a release that is no answer yet."""
+"""The error where a page is asked of a release that needs inference first."""
+
+LARGE_EPSILON = 5
+"""Above it the page says that little is promised: an observer could be 99 % sure (chosen)."""
+
+LEAST_NOISE_SD = 1e-300
+"""Floor of a noise sd that a size is divided by (chosen: only keeps 0/0 out)."""
 
 
 def promise(releases: Sequence[Release], guarantees: Sequence[str]) -> str:
-    """The guarantee in words, and what it means for one person."""
-    told = [html.paragraphs(g) for g in guarantees]
-    if not told:
+    """Return the guarantee in words, and what it means for one person."""
+    sentences = [html.paragraphs(g) for g in guarantees]
+    if not sentences:
         return html.paragraphs("The file does not say what was promised to the people in the data.")
     pure = [r.guarantee.epsilon for r in releases if r.guarantee.rho is None]
     if releases and len(pure) == len(releases):
         epsilon = sum(pure)
         if len(releases) > 1:
-            told.append(
+            sentences.append(
                 html.paragraphs(
                     f"Together the {len(releases)} releases keep {epsilon:g}-differential privacy."
                 )
             )
-        told.append(html.paragraphs(_meaning(epsilon)))
-    told.append(
+        sentences.append(html.paragraphs(_meaning(epsilon)))
+    sentences.append(
         html.paragraphs(
             "This page, like every result worked out from the release, tells no more about any "
             "person than the release does."
         )
     )
-    return "".join(told)
+    return "".join(sentences)
 
 
 def _meaning(epsilon: float) -> str:
-    """Odds, for someone who has never seen an epsilon."""
-    if epsilon > 5:
+    """Return what an epsilon means, as odds, for someone who has never seen one."""
+    if epsilon > LARGE_EPSILON:
         return (
             "An epsilon this large promises little to any one person: an observer may become "
             "practically sure of what a record holds."
@@ -54,7 +60,7 @@ def _meaning(epsilon: float) -> str:
 
 
 def content(release: Release) -> str:
-    """How many records, which bounds, which sums."""
+    """Return what a release holds: how many records, which bounds, which sums."""
     return "".join(
         (
             html.paragraphs(_records(release), _groups(release)),
@@ -109,17 +115,17 @@ def _sums(release: Release) -> str:
             str(name),
             float(part["size"].median() if grouped else part["value"].iloc[0]),
             float(part["noise_sd"].iloc[0]),
-            float(part["size"].median() / max(part["noise_sd"].iloc[0], 1e-300)),
+            float(part["size"].median() / max(part["noise_sd"].iloc[0], LEAST_NOISE_SD)),
         )
         for name, part in by
     ]
     shown = "median size" if grouped else "value"
     head = ("statistic", shown, "noise sd", "size/noise")
-    made = html.table("Published sums, in the units of the data", head, rows)
+    table = html.table("Published sums, in the units of the data", head, rows)
     loud = sum(row[3] < 1 for row in rows)
     if loud:
-        made += html.paragraphs(
+        table += html.paragraphs(
             f"{loud} of {len(rows)} published numbers are smaller than their noise. Taken at face "
             "value they would mislead; the posterior below knows how loud the noise was."
         )
-    return made
+    return table

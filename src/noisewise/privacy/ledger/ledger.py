@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from noisewise.artifact import ArgumentError, BudgetError, Receipt
-from noisewise.privacy.ledger import chain, rules
+from noisewise.privacy.ledger import hash_chain, rules
 from noisewise.privacy.ledger.accounts import Account, Cost, Entry, Finding, printable
 from noisewise.privacy.ledger.store import Rows, Store
 
@@ -97,12 +97,12 @@ class Ledger:
         with self._reading() as rows:
             for account in rows.accounts():
                 history = rows.entries(account.dataset)
-                findings += chain.verify(self.id, account, history)
+                findings += hash_chain.verify(self.id, account, history)
                 entries += history
             for dataset in rows.strays():
                 findings.append(Finding(dataset, "the account is gone, its history is not"))
                 entries += rows.entries(dataset)
-        findings += chain.match(self.id, entries, receipts_and_costs)
+        findings += hash_chain.match(self.id, entries, receipts_and_costs)
         return tuple(findings)
 
     def close(self) -> None:
