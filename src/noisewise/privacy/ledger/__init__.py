@@ -1,7 +1,7 @@
 """The budget ledger: what may be spent on each dataset, and what was.
 
-``accounts`` is the arithmetic, ``rules`` the decisions, ``hash_chain`` the audit, ``store`` the SQL both
-databases share; ``sqlite`` and ``postgres`` add what differs; ``ledger`` is the ledger itself.
+``accounts`` is the arithmetic, ``rules`` the decisions, ``hash_chain`` the audit, ``store`` the SQL
+both databases share; ``sqlite`` and ``postgres`` add what differs; ``ledger`` is the ledger itself.
 """
 
 from __future__ import annotations
