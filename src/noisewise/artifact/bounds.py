@@ -10,7 +10,13 @@ from noisewise.artifact.errors import ReleaseError
 
 @dataclass(frozen=True)
 class Bounds:
-    """A closed interval that was public before anyone looked at the data (errata E1)."""
+    """A closed interval that was public before anyone looked at the data (errata E1).
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.Bounds(0, 100).centre
+        50.0
+    """
 
     lower: float
     upper: float

@@ -20,10 +20,23 @@ BOUNDS = {
 
 
 def cirrhosis_path() -> Path:
-    """Return where the CSV file lies on disk."""
+    """Return where the CSV file lies on disk.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.datasets.cirrhosis_path().name
+        'cirrhosis.csv'
+    """
     return Path(str(files("noisewise.datasets") / "cirrhosis.csv"))
 
 
 def cirrhosis() -> pa.Table:
-    """Return the table: 46 rows, one per state; all columns numeric."""
+    """Return the table: 46 rows, one per state; all columns numeric.
+
+    Example:
+        >>> import noisewise as nw
+        >>> table = nw.datasets.cirrhosis()
+        >>> table.num_rows, table.column_names[0]
+        (46, 'urban_percent')
+    """
     return pyarrow.csv.read_csv(cirrhosis_path())

@@ -27,6 +27,11 @@ def social_mobility(*, tracts: int = TRACTS, seed: int = 0) -> pa.Table:
 
     Returns:
         Columns ``tract`` (whole number), ``pir``, ``kir``; about 280,000 rows at full size.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.datasets.social_mobility(tracts=5).column_names
+        ['tract', 'pir', 'kir']
     """
     if tracts < 1:
         raise ValueError(f"tracts: must be at least 1, not {tracts!r}")

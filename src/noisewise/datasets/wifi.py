@@ -44,6 +44,11 @@ def wifi_log(*, users: int = 12_000, days: int = 21, places: int = 15, seed: int
 
     Returns:
         Columns ``user``, ``place``, ``start`` and ``end`` (timestamps), in order of start.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.datasets.wifi_log(users=5, days=2).column_names
+        ['user', 'place', 'start', 'end']
     """
     for name, value in (("users", users), ("days", days), ("places", places)):
         if value < 1:
@@ -83,6 +88,12 @@ def hour_segments(log: pa.Table | str | os.PathLike[str]) -> pa.Table:
 
     Returns:
         Columns ``person``, ``hour``, ``t0`` … ``t5``: where the person was, every ten minutes.
+
+    Example:
+        >>> import noisewise as nw
+        >>> log = nw.datasets.wifi_log(users=5, days=2)
+        >>> nw.datasets.hour_segments(log).column_names
+        ['person', 'hour', 't0', 't1', 't2', 't3', 't4', 't5']
     """
     table = _read(log)
     owner = np.unique(table["user"].to_numpy(), return_inverse=True)[1]

@@ -31,6 +31,12 @@ def ranks(draws: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
     Returns:
         The share of draws below the truth (trial, …), ties counted half.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> draws = np.array([[1.0, 2.0, 3.0, 4.0]])
+        >>> nw.diagnostics.ranks(draws, truth=np.array([2.5])).tolist()
+        [0.5]
     """
     draws, truth = _matched(draws, truth)
     below, equal = draws < truth[:, None], draws == truth[:, None]
@@ -39,14 +45,33 @@ def ranks(draws: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class KS:
-    """Distance from uniform, and how often chance alone gives as large a one."""
+    """Distance from uniform, and how often chance alone gives as large a one.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> test = nw.diagnostics.ks(np.array([0.1, 0.3, 0.6, 0.8]))
+        >>> round(test.statistic, 2), test.p_value > 0.5
+        (0.2, True)
+    """
 
     statistic: float
     p_value: float
 
 
 def ks(u: np.ndarray) -> KS:
-    """Return Kolmogorov's test of ranks u (trial,) against the uniform law on [0, 1]."""
+    """Return Kolmogorov's test of ranks against the uniform law on [0, 1].
+
+    Args:
+        u: ranks from 0 to 1, shape (trial,).
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.normal(size=200)
+        >>> draws = rng.normal(size=(200, 100))
+        >>> nw.diagnostics.ks(nw.diagnostics.ranks(draws, truth)).p_value > 0.01
+        True
+    """
     u = np.asarray(u, float)
     if u.ndim != 1 or not len(u) or not ((u >= 0) & (u <= 1)).all():
         raise ValueError("u: must be one row of numbers from 0 to 1")
@@ -55,7 +80,17 @@ def ks(u: np.ndarray) -> KS:
 
 
 def ks_limit(trials: int, false_alarm: float = 0.05) -> float:
-    """Return the distance that uniform ranks exceed with this probability (exact, any trials)."""
+    """Return the distance that uniform ranks exceed with a given probability.
+
+    Args:
+        trials: number of ranks; the law is exact for any number.
+        false_alarm: that probability.
+
+    Example:
+        >>> import noisewise as nw
+        >>> round(nw.diagnostics.ks_limit(100), 3)
+        0.134
+    """
     return float(stats.kstwo.isf(false_alarm, trials))
 
 
@@ -71,6 +106,12 @@ def uniform_band(trials: int, sure: float = 0.95) -> tuple[np.ndarray, np.ndarra
 
     Returns:
         Lower and upper ends (trial,) of the band, for ranks in increasing order.
+
+    Example:
+        >>> import noisewise as nw
+        >>> low, high = nw.diagnostics.uniform_band(20)
+        >>> len(low), bool((low < high).all())
+        (20, True)
     """
     order = np.arange(1, trials + 1)
     law = stats.beta(order, trials + 1 - order)
@@ -95,7 +136,15 @@ def _joint_tail(trials: int, sure: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Share of trials covered (…), and the mean width of the intervals, per trailing axis."""
+    """Share of trials covered (…), and the mean width of the intervals, per trailing axis.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> draws = np.random.default_rng(0).normal(size=(200, 100, 2))
+        >>> covered = nw.diagnostics.coverage(draws, np.zeros((200, 2)))
+        >>> covered.share.tolist(), covered.trials
+        ([1.0, 1.0], 200)
+    """
 
     level: float
     share: np.ndarray
@@ -113,6 +162,15 @@ def coverage(draws: np.ndarray, truth: np.ndarray, level: float = 0.95) -> Cover
 
     Returns:
         The share of trials covered and the mean width, per trailing axis.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.normal(size=200)
+        >>> draws = rng.normal(size=(200, 100))
+        >>> covered = nw.diagnostics.coverage(draws, truth, level=0.9)
+        >>> bool(0.8 < covered.share < 1), covered.trials
+        (True, 200)
     """
     if not 0 < level < 1:
         raise ValueError(f"level: must be between 0 and 1, not {level!r}")
@@ -124,7 +182,15 @@ def coverage(draws: np.ndarray, truth: np.ndarray, level: float = 0.95) -> Cover
 
 @dataclass(frozen=True, eq=False)
 class Wider:
-    """Mean logarithm of a ratio of widths, and its standard error, per trailing axis."""
+    """Mean logarithm of a ratio of widths, and its standard error, per trailing axis.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> draws = np.random.default_rng(0).normal(size=(20, 100))
+        >>> ratio = nw.diagnostics.wider(2 * draws, draws)
+        >>> round(float(np.exp(ratio.mean)), 6)
+        2.0
+    """
 
     mean: np.ndarray
     error: np.ndarray
@@ -140,6 +206,12 @@ def wider(draws: np.ndarray, others: np.ndarray, level: float = 0.95) -> Wider:
 
     Returns:
         The mean log ratio of widths and its standard error, per trailing axis.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> draws = np.random.default_rng(0).normal(size=(20, 100))
+        >>> round(float(nw.diagnostics.wider(draws, draws).mean), 6)
+        0.0
     """
     widths = [np.subtract(*_ends(np.asarray(d), level)[::-1]) for d in (draws, others)]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -175,6 +247,11 @@ def share_band(level: float, trials: int, sure: float = 0.95) -> tuple[float, fl
 
     Returns:
         The least and the greatest share.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.diagnostics.share_band(0.9, 200)
+        (0.855, 0.94)
     """
     low, high = stats.binom.interval(sure, trials, level)
     return float(low / trials), float(high / trials)

@@ -19,6 +19,13 @@ class Journal:
     """Rows of finished pieces of work, one JSON line for each, flushed as it is written.
 
     A piece is known by its key, any JSON. A line that an interruption cut short is ignored.
+
+    Example:
+        >>> import noisewise as nw
+        >>> journal = nw.diagnostics.Journal("journal.jsonl")
+        >>> journal.put({"epsilon": 1.0}, [{"width": 0.2}], seconds=3)
+        >>> nw.diagnostics.Journal("journal.jsonl").get({"epsilon": 1.0})["rows"]
+        [{'width': 0.2}]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -74,6 +81,14 @@ def run_trials(
 
     Returns:
         Arrays by name, which lead with the trial, batch after batch.
+
+    Example:
+        >>> import noisewise as nw
+        >>> arrays = nw.diagnostics.run_trials(
+        ...     lambda rng, number: {"u": rng.random(number)}, 250, seed=0, size=100
+        ... )
+        >>> arrays["u"].shape
+        (250,)
     """
     if trials < 1 or size < 1:
         raise ValueError(f"trials, size: must be at least 1, not {trials!r}, {size!r}")

@@ -31,13 +31,17 @@ HDF5 = b"\x89HDF"
 HEAD = 64
 """Bytes by which a model recognises its own format."""
 FORMAT = "noisewise-posterior"
+"""What a posterior file calls itself."""
 VERSION = 1
+"""The version of that format which is written and read."""
 PRIOR_DRAWS = 20_000
+"""Draws of the prior that a file keeps (chosen): enough for a smooth histogram."""
 LONGEST = 30_000
 """Characters of an attribute: HDF5 takes 64 KiB, and a person reads less."""
 MOST_GROUPS = 200
 """Up to which the deviations without noise are worked out and kept."""
 JUDGED = ("rhat", "ess", "sd_without_noise")
+"""Variables of ``sample_stats`` that are not details of the method."""
 RESERVED = {"chain", "draw", "group", "parameter"}
 """Names of dimensions, which no variable may have."""
 
@@ -73,12 +77,12 @@ def load_posterior(path: str | os.PathLike[str]) -> Result:
         The result, of the class it was saved from.
 
     Example:
-        >>> import noisewise as nw
-        >>> rate = nw.release.exponential_family(
-        ...     nw.datasets.social_mobility(tracts=20), column="kir", family="exponential",
-        ...     bounds=(0, 1), epsilon=1.0,
+        >>> import noisewise as nw, pandas as pd
+        >>> release = nw.release.exponential_family(
+        ...     pd.DataFrame({"owns": [0, 1, 1, 1] * 50}), column="owns", family="bernoulli",
+        ...     epsilon=1.0,
         ... )
-        >>> path = nw.infer(rate).save("posterior.nc")
+        >>> path = nw.infer(release).save("posterior.nc")
         >>> nw.load_posterior(path).method
         'exact'
     """

@@ -37,6 +37,20 @@ class Posterior(Result):
     ``guarantees`` says in words what each release promised the people behind it; ``releases`` are
     the public files themselves. ``without_noise()`` gives the standard deviation to be expected of
     every parameter had the sums been published as they are.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> owns = pd.DataFrame({"owns": [0, 1, 1, 1] * 50})
+        >>> release = nw.release.exponential_family(
+        ...     owns, column="owns", family="bernoulli", epsilon=1.0
+        ... )
+        >>> post = nw.infer(release)
+        >>> post.method, post.draws["p"].shape
+        ('exact', (4, 1000))
+        >>> list(post.summary().columns)
+        ['mean', 'sd', 'lower', 'upper', 'rhat', 'ess']
+        >>> sorted(post.to_arviz().groups())
+        ['posterior']
     """
 
     draws: Mapping[str, np.ndarray]

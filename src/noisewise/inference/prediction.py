@@ -11,7 +11,20 @@ from noisewise.artifact import ArgumentError
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Draws of a new y (and of its mean), shaped like the posterior's draws."""
+    """Draws of a new y (and of its mean), shaped like the posterior's draws.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> owns = pd.DataFrame({"owns": [0, 1, 1, 1] * 50})
+        >>> release = nw.release.exponential_family(
+        ...     owns, column="owns", family="bernoulli", epsilon=1.0
+        ... )
+        >>> prediction = nw.infer(release).predict(seed=1)
+        >>> prediction.draws.shape, prediction.interval(0.9).shape
+        ((4, 1000), (2,))
+        >>> 0 < float(prediction.mean) < 1
+        True
+    """
 
     draws: np.ndarray
     expected: np.ndarray

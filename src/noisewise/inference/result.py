@@ -24,14 +24,14 @@ class Result(ABC):
     """A posterior, or a fitted model, with a plain word on whether to trust it.
 
     Example:
-        >>> import noisewise as nw
-        >>> people = nw.datasets.social_mobility(tracts=20)
+        >>> import noisewise as nw, pandas as pd
         >>> release = nw.release.exponential_family(
-        ...     people, column="kir", family="exponential", bounds=(0, 1), epsilon=1.0
+        ...     pd.DataFrame({"owns": [0, 1, 1, 1] * 50}), column="owns", family="bernoulli",
+        ...     epsilon=1.0,
         ... )
         >>> result = nw.infer(release)
         >>> result.method, list(result.summary().index)
-        ('exact', ['rate'])
+        ('exact', ['p'])
     """
 
     model_name: ClassVar[str]

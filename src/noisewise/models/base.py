@@ -70,6 +70,11 @@ class Word:
     The option is ``--name`` with dashes for underscores. ``planned`` tells whether ``plan`` asks
     for it too; an argument that only matters for real records, such as a fill value, is not.
     ``plan_default`` is what ``plan`` takes for a required argument: it reads no table.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.models.Word("x", "column", "the covariate", required=True).kind
+        'column'
     """
 
     name: str
@@ -89,6 +94,12 @@ class Owner:
     ``prepare`` may turn the values of the command line into the function's keyword arguments.
     ``plan_trials`` is the number of simulated releases of a plan unless one is given; None where
     nothing can be planned.
+
+    Example:
+        >>> import noisewise as nw
+        >>> owner = nw.models.find("graphical-model").owner()
+        >>> [word.name for word in owner.words]
+        ['clique', 'levels', 'fill', 'other']
     """
 
     release: Callable[..., Release]
@@ -101,7 +112,15 @@ class Owner:
 
 @dataclass(frozen=True)
 class Question:
-    """What an analyst asks beyond the release: a prior, and the model's own words."""
+    """What an analyst asks beyond the release: a prior, and the model's own words.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.models.Question(words={"z": "age"}).only(("x", "y"), "linear-regression")
+        Traceback (most recent call last):
+        ...
+        noisewise.artifact.errors.ArgumentError: z: is no option of this model (linear-regression); ...
+    """
 
     prior: Any = None
     words: Mapping[str, Any] = field(default_factory=dict)
@@ -115,7 +134,13 @@ class Question:
 
 
 class Analyst(ABC, Generic[P]):
-    """The analyst's part: problems, methods, and what can be asked of a posterior."""
+    """The analyst's part: problems, methods, and what can be asked of a posterior.
+
+    Example:
+        >>> import noisewise as nw
+        >>> list(nw.models.find("graphical-model").analyst().methods)
+        ['cgm', 'naive-mle', 'bayes']
+    """
 
     methods: ClassVar[Mapping[str, Method[Any]]]
     combining: tuple[str, ...] = ()
@@ -143,7 +168,13 @@ class Analyst(ABC, Generic[P]):
 
 
 class Simulator(ABC, Generic[P]):
-    """The simulated releases behind ``check`` and ``plan``."""
+    """The simulated releases behind ``check`` and ``plan``.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.models.find("linear-regression").simulator().yardstick(("naive",))
+        ('exact',)
+    """
 
     clamping_biases: bool = False
     """Whether clamped records bias the model's results: its methods do not know of bounds."""
@@ -243,6 +274,16 @@ def register(model: M) -> M:
 
     Returns:
         The class itself.
+
+    Example:
+        >>> import noisewise as nw
+        >>> from noisewise.models.linear_regression import LinearRegression
+        >>> @nw.models.register
+        ... class MyRegression(LinearRegression):
+        ...     name = "my-regression"
+        >>> "my-regression" in nw.models.names()
+        True
+        >>> nw.models.unregister("my-regression")
     """
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise ArgumentError("model: must be a subclass of noisewise.models.Model")
@@ -263,13 +304,40 @@ def register(model: M) -> M:
 
 
 def unregister(name: str) -> None:
-    """Forget a model that was registered from outside (for tests and notebooks)."""
+    """Forget a model that was registered from outside (for tests and notebooks).
+
+    Args:
+        name: of the model; one that is not known is ignored.
+
+    Example:
+        >>> import noisewise as nw
+        >>> from noisewise.models.linear_regression import LinearRegression
+        >>> class Passing(LinearRegression):
+        ...     name = "passing"
+        >>> model = nw.models.register(Passing)
+        >>> nw.models.unregister("passing")
+        >>> "passing" in nw.models.names()
+        False
+    """
     _MODELS.pop(name, None)
     forget_form(name)
 
 
 def find(name: str) -> Model:
-    """Return the model of that name; an ArgumentError names those there are."""
+    """Return the model of that name; an ArgumentError names those there are.
+
+    Args:
+        name: as in release files and on the command line.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.models.find("exponential-family").statistics
+        ('power-sums', 'tables')
+        >>> nw.models.find("time-series")
+        Traceback (most recent call last):
+        ...
+        noisewise.artifact.errors.ArgumentError: model: there is no 'time-series'; there are ...
+    """
     if name not in _MODELS:
         load_plugins()
     if name not in _MODELS:
@@ -278,7 +346,13 @@ def find(name: str) -> Model:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all models, in the order in which they were registered."""
+    """Return the names of all models, in the order in which they were registered.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.models.names()[:2]
+        ('linear-regression', 'exponential-family')
+    """
     load_plugins()
     return tuple(_MODELS)
 

@@ -37,6 +37,11 @@ def rank_ecdf(
 
     Returns:
         The matplotlib Figure that holds the axis.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> figure = nw.plots.rank_ecdf({"exact": np.linspace(0.05, 0.95, 20)})
+        >>> figure.savefig("ranks.png")
     """
     if not u:
         raise ArgumentError("u: must have at least one label")
@@ -78,6 +83,12 @@ def coverage_points(
 
     Returns:
         The matplotlib Figure that holds the axis.
+
+    Example:
+        >>> import noisewise as nw
+        >>> figure = nw.plots.coverage_points({"exact": 0.91, "naive": 0.4}, 0.9, trials=200)
+        >>> len(figure.axes)
+        1
     """
     figure, axis = _place(axis, 0.6 + 0.3 * len(shares))
     axis.axvspan(*share_band(level, trials, sure), color=BAND_COLOUR, lw=0)

@@ -45,6 +45,16 @@ def posterior_against_prior(
 
     Returns:
         A matplotlib Figure, one panel per parameter.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> owns = pd.DataFrame({"owns": [0, 1, 1, 1] * 50})
+        >>> release = nw.release.exponential_family(
+        ...     owns, column="owns", family="bernoulli", epsilon=1.0
+        ... )
+        >>> figure = nw.plots.posterior_against_prior(nw.infer(release))
+        >>> figure.axes[0].get_xlabel()
+        'p'
     """
     if post.prior_draws is None:
         raise ArgumentError("post: carries no prior to draw from; see trace for its draws")
@@ -101,6 +111,16 @@ def trace(
 
     Returns:
         A matplotlib Figure, one panel per parameter; ``figure.savefig("trace.png")`` keeps it.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> owns = pd.DataFrame({"owns": [0, 1, 1, 1] * 50})
+        >>> release = nw.release.exponential_family(
+        ...     owns, column="owns", family="bernoulli", epsilon=1.0
+        ... )
+        >>> figure = nw.plots.trace(nw.infer(release), draws=200)
+        >>> figure.axes[0].get_ylabel()
+        'p'
     """
     values = chosen_draws(post, group, parameters)
     figure, axes = panels(len(values))

@@ -54,7 +54,16 @@ def _definite(value: object, name: str, size: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma:
-    """Prior of coefficients (slopes in the order of x, intercept last) and error variance."""
+    """Prior of coefficients (slopes in the order of x, intercept last) and error variance.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> prior = nw.priors.NormalInverseGamma(
+        ...     mean=np.zeros(2), precision=np.eye(2), shape=2.0, rate=1.0
+        ... )
+        >>> prior.mapped(2 * np.eye(2), np.ones(2), 0.5).mean.tolist()
+        [1.0, 1.0]
+    """
 
     mean: np.ndarray
     precision: np.ndarray
@@ -82,7 +91,16 @@ class NormalInverseGamma:
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseWishart:
-    """Prior of the covariates' mean and covariance."""
+    """Prior of the covariates' mean and covariance.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> prior = nw.priors.NormalInverseWishart(
+        ...     mean=np.array([40.0]), kappa=1.0, scale=np.array([[100.0]]), df=3.0
+        ... )
+        >>> prior.df
+        3.0
+    """
 
     mean: np.ndarray
     kappa: float
@@ -108,7 +126,13 @@ class NormalInverseWishart:
 
 @dataclass(frozen=True)
 class Beta:
-    """Prior of a probability: α - 1 successes and β - 1 failures more than a uniform prior."""
+    """Prior of a probability: α - 1 successes and β - 1 failures more than a uniform prior.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.priors.Beta(2, 3)
+        Beta(alpha=2.0, beta=3.0)
+    """
 
     alpha: float = 1.0
     beta: float = 1.0
@@ -120,7 +144,13 @@ class Beta:
 
 @dataclass(frozen=True)
 class Gamma:
-    """Prior of a rate: mean shape/rate, variance shape/rate²."""
+    """Prior of a rate: mean shape/rate, variance shape/rate².
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.priors.Gamma(shape=1, rate=0.5)
+        Gamma(shape=1.0, rate=0.5)
+    """
 
     shape: float
     rate: float
@@ -132,7 +162,13 @@ class Gamma:
 
 @dataclass(frozen=True, eq=False)
 class Dirichlet:
-    """Prior of the probabilities of categories, in the order of the public levels."""
+    """Prior of the probabilities of categories, in the order of the public levels.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> nw.priors.Dirichlet(np.array([1, 1, 2])).alpha.tolist()
+        [1.0, 1.0, 2.0]
+    """
 
     alpha: np.ndarray
 

@@ -16,6 +16,12 @@ class CovariateMoments:
 
     The constant comes last, so that means and second moments are part of it:
     ``fourth[i, j, -1, -1] = E[x_i x_j]``. From a formula, or from draws of any distribution.
+
+    Example:
+        >>> import noisewise as nw, numpy as np
+        >>> moments = nw.priors.CovariateMoments.from_draws(np.array([[0.0], [1.0]]))
+        >>> moments.columns, float(moments.fourth[0, 0, -1, -1])
+        (1, 0.5)
     """
 
     fourth: np.ndarray

@@ -14,6 +14,7 @@ from typing import Literal
 from noisewise.artifact import ArgumentError, Neighbours
 
 Kept = Literal["all", "some", "unknown"]
+"""How many records of its table a source keeps, as far as can be told."""
 _ORDER = ("all", "some", "unknown")
 
 
@@ -29,6 +30,7 @@ class KeptRecords:
 
 
 ALL = KeptRecords("all")
+"""What a source without any filter keeps."""
 
 
 def some(by: str) -> KeptRecords:

@@ -25,6 +25,7 @@ from noisewise.artifact import ArgumentError, Bounds, Level, Statistic
 from noisewise.privacy.sum_plan import Part
 
 Relation = Literal["replace-one", "add-remove", "move"]
+"""What turns a table into its neighbour: ``move`` takes a record from one group to another."""
 
 S = TypeVar("S", bound=Statistic)
 P = TypeVar("P", bound="type[StatisticPrivacy[Any]]")

@@ -17,10 +17,13 @@ from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.version import VERSION as SOFTWARE
 
 FORMAT = "noisewise-check"
+"""What the file of a check calls itself."""
 VERSION = 1
+"""The version of that format which is written and read."""
 ALARM = 0.01
 """A calibrated method is flagged with at most this probability."""
 LEVEL = 0.95
+"""Probability of the intervals whose coverage is checked (chosen)."""
 APART = 0.03
 """Intervals this much wider or narrower (in logarithms) than the exact ones are others."""
 STUCK = 0.05
@@ -34,6 +37,16 @@ class MethodCheck:
     ``ranks`` (parameter, trial): the share of posterior draws below the truth. ``wider``: mean
     logarithm of the widths over those of ``exact`` in the same trials, with its standard error; a
     method can be far from the exact posterior and yet cover about as often as it says.
+
+    Example:
+        >>> import noisewise as nw
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(500), column="visits", family="poisson", bounds=(0, 20),
+        ...     epsilon=1.0,
+        ... )
+        >>> exact = nw.check(settings, ["exact"], trials=50).of("exact")
+        >>> exact.parameters, exact.trials, exact.passed
+        (('rate',), 50, True)
     """
 
     method: str
@@ -100,7 +113,18 @@ class MethodCheck:
 
 @dataclass(frozen=True)
 class Check:
-    """What was simulated, what each method made of it, and which to use."""
+    """What was simulated, what each method made of it, and which to use.
+
+    Example:
+        >>> import noisewise as nw
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(500), column="visits", family="poisson", bounds=(0, 20),
+        ...     epsilon=1.0,
+        ... )
+        >>> check = nw.check(settings, ["exact"], trials=50)
+        >>> check.advice
+        'Use exact.'
+    """
 
     settings: Mapping[str, Any]
     methods: tuple[MethodCheck, ...]
@@ -151,6 +175,16 @@ def load_check(path: str | os.PathLike[str]) -> Check:
 
     Returns:
         The same verdicts.
+
+    Example:
+        >>> import noisewise as nw
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(500), column="visits", family="poisson", bounds=(0, 20),
+        ...     epsilon=1.0,
+        ... )
+        >>> check = nw.check(settings, ["exact"], trials=50)
+        >>> nw.simulate.load_check(check.save("check.json")) == check
+        True
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))

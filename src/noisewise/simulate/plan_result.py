@@ -34,6 +34,17 @@ class Plan:
     """``without``: mean width without privacy, by parameter: neither noise nor clamping.
 
     ``before``: width of the prior's own interval. ``outside``: share of records outside the bounds.
+
+    Example:
+        >>> import noisewise as nw
+        >>> def settings(epsilon):
+        ...     return nw.release.exponential_family(
+        ...         nw.release.Blank(1000), column="visits", family="poisson", bounds=(0, 20),
+        ...         epsilon=epsilon,
+        ...     )
+        >>> plan = nw.plan(settings, 1000, [0.5, 1.0], methods=["exact"], trials=10)
+        >>> plan.epsilons, plan.row(1.0, "exact", "rate").width > 0
+        ((0.5, 1.0), True)
     """
 
     settings: Mapping[str, Any]

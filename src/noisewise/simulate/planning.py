@@ -24,7 +24,9 @@ from noisewise.simulate.settings import choose_methods, settings_of, simulated
 from noisewise.simulate.trials import covered
 
 LEVEL = 0.95
+"""Probability of the intervals that are planned (chosen)."""
 HALVINGS = 6
+"""Bisections of a factor of four (chosen): the ε for a wanted width is right to 2 percent."""
 FURTHEST = 64.0
 """How far beyond the grid a wanted width is looked for."""
 

@@ -25,6 +25,18 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
     After ``fit``: ``coef_`` and ``intercept_`` (posterior means, in the user's units),
     ``posterior_`` (everything else; without ``latent``, so that the estimator can be pickled),
     ``feature_names_in_`` and ``n_features_in_``.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> release = nw.release.linear_regression(
+        ...     nw.datasets.social_mobility(tracts=5), x="pir", y="kir",
+        ...     bounds={"pir": (0, 1), "kir": (0, 1)}, epsilon=1.0,
+        ... )
+        >>> model = nw.sklearn.NoisyLinearRegression(method="naive").fit(release)
+        >>> children = pd.DataFrame({"pir": [0.2, 0.8]})
+        >>> mean, deviation = model.predict(children, return_std=True)
+        >>> mean.shape, deviation.shape
+        ((2,), (2,))
     """
 
     def __init__(

@@ -229,3 +229,4 @@ class QuantileSum(_PartitionSums):
 
 
 PartitionStatistic = ProbabilitySums | QuantileSum
+"""What a partition release may hold."""

@@ -56,3 +56,4 @@ class FamilyAnalyst(Analyst[FamilyProblem]):
 
 
 ANALYST = FamilyAnalyst()
+"""The analyst's part of the model."""

@@ -42,6 +42,15 @@ def register_family(family: F) -> F:
 
     Raises:
         ArgumentError: it is no Family, lacks a part, or its name is taken.
+
+    Example:
+        >>> import noisewise as nw
+        >>> from noisewise.models.exponential_family.families import Exponential
+        >>> @nw.register_family
+        ... class Waiting(Exponential):
+        ...     name = "waiting"
+        >>> Waiting.parameters
+        ('rate',)
     """
     if not (isinstance(family, type) and issubclass(family, Family)):
         raise ArgumentError(f"family: must be a subclass of noisewise.Family, not {family!r}")

@@ -35,7 +35,15 @@ TINY = 1e-300
 
 
 class Conjugate(NamedTuple):
-    """λ₁ (…, statistic) and λ₂ (…, counts): the prior, or the posterior after s and n."""
+    """λ₁ (…, statistic) and λ₂ (…, counts): the prior, or the posterior after s and n.
+
+    Example:
+        >>> import noisewise as nw, jax.numpy as jnp
+        >>> prior = nw.Conjugate(jnp.array([1.0]), jnp.array([2.0]))
+        >>> after = prior.updated(jnp.array([30.0]), jnp.array(40.0))
+        >>> after.sums.tolist(), after.counts.tolist()
+        ([31.0], [42.0])
+    """
 
     sums: jax.Array
     counts: jax.Array
@@ -64,6 +72,12 @@ class Family(ABC):
     word in the release file; ``parameters`` and ``domains`` are the names of the unknown parameters
     and where each lives; ``support`` holds the least and the greatest record; ``whole`` says that
     records are whole numbers; ``prior`` is the type of its conjugate prior.
+
+    Example:
+        >>> import noisewise as nw
+        >>> from noisewise.models.exponential_family.families import Poisson
+        >>> isinstance(Poisson(), nw.Family), Poisson().parameters, Poisson.prior.__name__
+        (True, ('rate',), 'Gamma')
     """
 
     name: ClassVar[str]

@@ -94,10 +94,13 @@ def register_family(
 
     Example:
         >>> import noisewise as nw
-        >>> nw.release.register_family("zeta", whole=True, lowest=1)
-        >>> "zeta" in known_families()
-        True
-        >>> _ = SHAPES.pop("zeta")  # so that the example can run twice
+        >>> nw.release.register_family("waiting-time", lowest=0)
+        >>> settings = nw.release.exponential_family(
+        ...     nw.release.Blank(100), column="wait", family="waiting-time", bounds=(0, 60),
+        ...     epsilon=1.0,
+        ... )
+        >>> settings.model
+        {'distribution': 'waiting-time'}
     """
     word = arguments.name(name, "name")
     if word in known_families() or word in SYNONYMS:

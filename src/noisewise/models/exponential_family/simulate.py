@@ -250,3 +250,4 @@ class FamilySimulator(Simulator[FamilyProblem]):
 
 
 SIMULATOR = FamilySimulator()
+"""The simulator of the model."""

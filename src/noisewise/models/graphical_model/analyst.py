@@ -83,3 +83,4 @@ class GraphicalAnalyst(Analyst[GroupedTables]):
 
 
 ANALYST = GraphicalAnalyst()
+"""The analyst's part of the model."""

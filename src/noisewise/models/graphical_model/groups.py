@@ -50,6 +50,23 @@ class GraphicalGroups(Mapping[Level, R], Result, Generic[R]):
 
     It is a mapping: ``groups["north"]`` is that group's result. As ``keys()`` is a method of every
     mapping, the tuple of group keys is ``group_keys``.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> people = pd.DataFrame({
+        ...     "owns": ["yes", "no"] * 50, "rooms": [1, 2, 2, 2] * 25,
+        ...     "region": ["north"] * 50 + ["south"] * 50,
+        ... })
+        >>> release = nw.release.graphical_model(
+        ...     people, cliques=[("owns", "rooms")],
+        ...     levels={"owns": ["no", "yes"], "rooms": [1, 2]},
+        ...     groups={"region": ["north", "south"]}, epsilon=1.0,
+        ... )
+        >>> groups = nw.infer(release)
+        >>> groups["north"].columns
+        ('owns', 'rooms')
+        >>> groups.marginal("owns").sizes
+        Frozen({'group': 2, 'owns': 2})
     """
 
     results: Mapping[Level, R]

@@ -56,6 +56,21 @@ class GraphicalModel(Result):
 
     ``inference`` says how its marginals are computed ("exact" or "loopy"); ``n`` is how many people
     it was fitted to. ``details`` holds iterations, gaps and settings.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> people = pd.DataFrame({"owns": ["yes", "no"] * 50, "rooms": [1, 2, 2, 2] * 25})
+        >>> release = nw.release.graphical_model(
+        ...     people, cliques=[("owns", "rooms")],
+        ...     levels={"owns": ["no", "yes"], "rooms": [1, 2]}, epsilon=1.0,
+        ... )
+        >>> model = nw.infer(release)
+        >>> model.marginal(["owns", "rooms"]).sizes
+        Frozen({'owns': 2, 'rooms': 2})
+        >>> model.sample(3).shape
+        (3, 2)
+        >>> nw.load(model.save("model.json")).columns
+        ('owns', 'rooms')
     """
 
     structure: Structure

@@ -227,3 +227,4 @@ class GraphicalSimulator(Simulator[GroupedTables]):
 
 
 SIMULATOR = GraphicalSimulator()
+"""The simulator of the model."""

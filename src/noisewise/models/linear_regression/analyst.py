@@ -60,3 +60,4 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
 
 
 ANALYST = RegressionAnalyst()
+"""The analyst's part of the model."""

@@ -289,3 +289,4 @@ class RegressionSimulator(Simulator[RegressionProblem]):
 
 
 SIMULATOR = RegressionSimulator()
+"""The simulator of the model."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from noisewise.simulate.check_result import Check
 
 ANSWERED = "release: a partition release is its own answer; there is no method to choose"
+"""Refuses ``infer``, ``check`` and ``plan``."""
 
 
 class PartitionModel(Model):

@@ -51,6 +51,11 @@ class Zellner:
     """Slopes ~ N(0, g σ² C⁻¹), C the centred covariates' cross-products; p(α, σ²) ∝ 1/σ².
 
     Without a ``g``, it is the public number of records.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.release.Zellner().settled(500)
+        Zellner(g=500.0)
     """
 
     g: float | None = None

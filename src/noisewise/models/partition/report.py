@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from noisewise.inference.result import Result
 
 GIVEN = "; they do not cover a private search that missed"
+"""Ends the sentence about the interval of a quantile."""
 
 
 def page(release: Result | Release) -> str:

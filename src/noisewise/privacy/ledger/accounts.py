@@ -21,11 +21,16 @@ from typing import Any, Literal, get_args
 from noisewise.artifact import ArgumentError, Guarantee
 
 Accounting = Literal["pure", "zcdp"]
+"""How an account adds up: ε, or ρ of zero-concentrated privacy (Bun and Steinke 2016)."""
 Kind = Literal["budget", "spend"]
+"""What an entry of the ledger is."""
 
 UNITS_PER_ONE = 10**12
+"""Units in which budgets are counted, per ε or ρ of one (chosen): whole numbers add exactly."""
 LARGEST = 2**63 - 1
+"""The largest whole number that both databases hold."""
 PARAMETER = {"pure": "epsilon", "zcdp": "rho"}
+"""The number that each accounting adds up."""
 
 RECORD = "record"
 """The privacy unit where each record is protected by itself."""

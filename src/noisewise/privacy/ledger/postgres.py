@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
 PATIENCE_S = 60
+"""Seconds to wait for a lock that another program holds (chosen)."""
 # Any constant will do: it only keeps two first users from creating the tables at once.
 CREATION_LOCK = 6_647_935_241
 # Not to_regclass(): its cache would not see the tables a racing session has just created.
@@ -33,10 +34,12 @@ UNITS = (
     "SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid = 'noisewise_account'::regclass "
     "AND attname = 'unit' AND NOT attisdropped"
 )
+"""Asks whether accounts have a privacy unit; ledgers of version 0.1 had none."""
 DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', true) "
     "WHERE current_setting('synchronous_commit') = 'off'"
 )
+"""Makes a commit wait for the disk where the server's default would not."""
 
 
 class PostgresStore:

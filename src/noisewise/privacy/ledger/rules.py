@@ -30,6 +30,7 @@ from noisewise.privacy.ledger.accounts import (
 from noisewise.privacy.ledger.hash_chain import sealed
 
 LONGEST_DESCRIPTION = 1000
+"""Characters of an entry's description, at most (chosen)."""
 
 BY_RECORD = {"linear-regression", "exponential-family"}
 BY_RECORD |= {"posterior-probability", "posterior-quantile"}

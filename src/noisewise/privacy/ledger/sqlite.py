@@ -19,6 +19,7 @@ from noisewise.artifact import SourceError
 from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_tables, identity
 
 PATIENCE_S = 60.0
+"""Seconds to wait for a lock that another program holds (chosen)."""
 
 
 class SqliteStore:

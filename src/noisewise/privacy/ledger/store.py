@@ -20,6 +20,7 @@ from noisewise.artifact import SourceError
 from noisewise.privacy.ledger.accounts import Account, Entry
 
 VERSION = 1
+"""The version of the tables which is written and read."""
 
 # The account's own check is a second lock on the door: no statement, ours or anyone's, can leave
 # an account overdrawn.
@@ -62,6 +63,7 @@ ADD_UNITS = (
 """What a ledger of version 0.1 lacks."""
 
 CREATE_HINT = "create one with `noisewise ledger set LEDGER --dataset NAME --epsilon E`"
+"""Ends errors about a ledger that is not there."""
 
 
 class Execute(Protocol):

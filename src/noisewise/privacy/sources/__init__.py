@@ -21,6 +21,7 @@ ACCEPTED = (
     "'postgresql://host/db#table', a pandas or Polars data frame, an Arrow table, "
     "or an Ibis table"
 )
+"""What a source may be, for error messages."""
 
 
 def open_source(source: Any) -> Source:

@@ -20,9 +20,12 @@ from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
 from noisewise.privacy.sums import Accumulator, Columns
 
 BATCH_ROWS = 2**17
+"""Rows that are read at a time (chosen): a column of them is 1 MB."""
 MOST_NAMES = 20
+"""Column names that an error message lists, at most (chosen)."""
 
 Types = list[tuple[str, pa.DataType | None]]
+"""Columns by name with their Arrow types; None where the engine knows no equal."""
 Result = TypeVar("Result")
 
 

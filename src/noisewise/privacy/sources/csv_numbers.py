@@ -17,8 +17,11 @@ from noisewise.artifact import DataError
 from noisewise.privacy.lattice import Coded
 
 TRUE = ("true", "True", "TRUE")
+"""Spellings that Arrow reads as true."""
 FALSE = ("false", "False", "FALSE")
+"""Spellings that Arrow reads as false."""
 BLANKS = " \t"
+"""What is stripped around numbers."""
 EXACT_FLOATS = 2**53
 """From here on, several whole numbers are one float64."""
 

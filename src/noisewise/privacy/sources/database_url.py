@@ -14,11 +14,13 @@ FORM = (
     "postgresql://user@host/database#table, duckdb://file.db#table, or #schema.table instead of "
     "#table"
 )
+"""What a database URL looks like, for error messages."""
 
 PATIENCE_S = 30
 """Wait for a server so long, unless the URL has a ``connect_timeout``: libpq's is minutes."""
 
 Opened = tuple[Any, Callable[[], None]]
+"""An Ibis table, and what closes its connection."""
 
 
 def open_table(url: str) -> Opened:

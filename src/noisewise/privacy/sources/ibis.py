@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from noisewise.privacy.sources.pushdown import Prepared
 
 ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "pyspark": "Spark"}
+"""The engines that are tested, as Ibis and as people call them."""
 
 Answer = TypeVar("Answer")
 
