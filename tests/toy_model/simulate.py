@@ -8,15 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from noisewise.artifact import Release
-from noisewise.models import Simulator
-from noisewise.models.base import Progress
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
-    Outcome,
+    BatchSimulator,
     Trials,
     check_guesses,
-    infer_together,
-    median_size,
 )
 from tests.toy_model.analyst import ANALYST, TwoMeansProblem
 
@@ -72,16 +68,14 @@ class TwoMeansScene:
         return dict(zip(self.names, (2 * level * self.problem.half).tolist(), strict=True))
 
 
-class TwoMeansSimulator(Simulator[TwoMeansProblem]):
+class TwoMeansSimulator(BatchSimulator[TwoMeansProblem]):
     """Simulated sums of two columns."""
+
+    analyst = ANALYST
 
     def usual_methods(self, release: Release) -> tuple[str, ...]:
         """Return the only method."""
         return ("exact",)
-
-    def template(self, problem: TwoMeansProblem, n: int | None) -> TwoMeansProblem:
-        """Return the problem with one group of n records."""
-        return replace(problem, n=np.array([median_size(problem.n, n)]))
 
     def from_prior(
         self, rng: np.random.Generator, problem: TwoMeansProblem, trials: int
@@ -101,16 +95,6 @@ class TwoMeansSimulator(Simulator[TwoMeansProblem]):
         box = np.tile((user - problem.centre) / problem.half, (trials, 1))
         sums = sums_at(np.random.default_rng([seed, 0]), problem, box)
         return TwoMeansScene(problem, box, sums, guess, {})
-
-    def run(
-        self,
-        trials: Trials[TwoMeansProblem],
-        method: str,
-        seed: int,
-        progress: Progress | None = None,
-    ) -> Outcome:
-        """Infer all trials as the groups of one batch."""
-        return infer_together(ANALYST, trials, method, seed, progress)
 
     def settings(self, problem: TwoMeansProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""

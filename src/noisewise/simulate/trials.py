@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.posterior import Posterior
-from noisewise.models.base import Analyst, Progress
+from noisewise.models.base import Analyst, Progress, Simulator
 
 CHAINS, DRAWS = 4, 1000
 """Of every trial, as ``infer`` has by default."""
@@ -66,6 +66,24 @@ class Scene(Protocol[Q]):
 
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the prior's own intervals."""
+
+
+class BatchSimulator(Simulator[P]):
+    """A simulator whose trials are the groups of one problem, inferred together."""
+
+    analyst: ClassVar[Analyst[Any]]
+    """The model's analyst, whose methods are tried."""
+
+    def template(self, problem: P, n: int | None) -> P:
+        """Return the problem with one group of n records."""
+        size = median_size(getattr(problem, "n"), n)  # noqa: B009
+        return replace(problem, n=np.array([size]))  # type: ignore[type-var]
+
+    def run(
+        self, trials: Trials[P], method: str, seed: int, progress: Progress | None = None
+    ) -> Outcome:
+        """Infer all trials as the groups of one batch."""
+        return infer_together(self.analyst, trials, method, seed, progress)
 
 
 def infer_together(

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.models.base import Progress, Simulator
 from noisewise.models.exponential_family.analyst import ANALYST
 from noisewise.models.exponential_family.discrete_families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
@@ -23,13 +22,12 @@ from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval, joint_moments
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
-    Outcome,
+    BatchSimulator,
     Trials,
     check_guesses,
     covered,
     infer_together,
     interval_widths,
-    median_size,
 )
 
 LARGE = 20_000
@@ -198,17 +196,15 @@ class FamilyScene:
         )
 
 
-class FamilySimulator(Simulator[FamilyProblem]):
+class FamilySimulator(BatchSimulator[FamilyProblem]):
     """Simulated one-column releases for ``check`` and ``plan``."""
+
+    analyst = ANALYST
 
     def usual_methods(self, release: Release) -> tuple[str, ...]:
         """Return the methods worth trying, best first."""
         best = ANALYST.default_method(release)
         return (best, "naive") if best == "gibbs" else ("exact", "gibbs", "naive")
-
-    def template(self, problem: FamilyProblem, n: int | None) -> FamilyProblem:
-        """Return the problem with one group of n records."""
-        return replace(problem, n=np.array([median_size(problem.n, n)]))
 
     def from_prior(
         self, rng: np.random.Generator, problem: FamilyProblem, trials: int
@@ -227,16 +223,6 @@ class FamilySimulator(Simulator[FamilyProblem]):
         uncut = replace(problem, interval=Interval(0.0, 0.0, "keep"))
         free, _ = sums_at(rng, uncut, many, n)
         return FamilyScene(problem, n, theta, sums, free, guess, {problem.column: share})
-
-    def run(
-        self,
-        trials: Trials[FamilyProblem],
-        method: str,
-        seed: int,
-        progress: Progress | None = None,
-    ) -> Outcome:
-        """Infer all trials as the groups of one batch."""
-        return infer_together(ANALYST, trials, method, seed, progress)
 
     def settings(self, problem: FamilyProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""

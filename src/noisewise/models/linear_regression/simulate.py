@@ -20,20 +20,18 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage
-from noisewise.models.base import Progress, Simulator
 from noisewise.models.linear_regression.analyst import ANALYST
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
 from noisewise.models.linear_regression.posterior_draws import prior_draws
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
-    Outcome,
+    BatchSimulator,
     Trials,
     check_guesses,
     covered,
     infer_together,
     interval_widths,
-    median_size,
 )
 
 PROPOSALS = 20_000
@@ -229,8 +227,10 @@ class RegressionScene:
         return interval_widths(prior_draws(self.problem.response, self.names, PRIOR_DRAWS), level)
 
 
-class RegressionSimulator(Simulator[RegressionProblem]):
+class RegressionSimulator(BatchSimulator[RegressionProblem]):
     """Simulated regressions for ``check`` and ``plan``."""
+
+    analyst = ANALYST
 
     clamping_biases = True
 
@@ -241,10 +241,6 @@ class RegressionSimulator(Simulator[RegressionProblem]):
     def yardstick(self, methods: tuple[str, ...]) -> tuple[str, ...]:
         """Return ``exact`` beside other methods: it is quick."""
         return ("exact",) if any(m != "exact" for m in methods) else ()
-
-    def template(self, problem: RegressionProblem, n: int | None) -> RegressionProblem:
-        """Return the problem with one group of n records."""
-        return replace(problem, n=np.array([median_size(problem.n, n)]))
 
     def from_prior(
         self, rng: np.random.Generator, problem: RegressionProblem, trials: int
@@ -266,16 +262,6 @@ class RegressionSimulator(Simulator[RegressionProblem]):
         sums, free, outside = sums_at(rng, problem, truth, n, trials)
         columns = dict(zip((*problem.x, problem.y), outside.tolist(), strict=True))
         return RegressionScene(problem, n, truth, sums, free, guess, columns)
-
-    def run(
-        self,
-        trials: Trials[RegressionProblem],
-        method: str,
-        seed: int,
-        progress: Progress | None = None,
-    ) -> Outcome:
-        """Infer all trials as the groups of one batch."""
-        return infer_together(ANALYST, trials, method, seed, progress)
 
     def settings(self, problem: RegressionProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""
