@@ -147,6 +147,16 @@ def test_several_releases(noisewise: Run, tmp_path: Path) -> None:
     assert "same_population" not in seen.err
 
 
+def test_an_analyst_reads_of_the_owners_options(noisewise: Run, tmp_path: Path) -> None:
+    """An option of another command is spoken of as it is typed there."""
+    frame = pd.DataFrame({"a": [0.1, 0.4, 0.9] * 20, "b": [0.2, 0.5, 0.7] * 20})
+    given = nw.release.linear_regression(
+        frame, x="a", y="b", bounds={"a": (0, 1), "b": (0, 1)}, epsilon=1.0
+    ).save(tmp_path / "r.json")
+    seen = noisewise("infer", given, "--method", "gibbs-noisy", "-o", tmp_path / "p.nc")
+    assert "release with --monomials" in seen.err
+
+
 def test_types_in_plain_words(noisewise: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     when = pd.to_datetime(["2020-01-01", "2020-01-02"])

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from noisewise.inference import Result
 
 X, Y = "wine_per_capita", "cirrhosis_death_rate"
+"""Covariate and response of the shipped table."""
 EPSILON = 1.0
+"""The budget of each release (chosen): the noise matters for 46 records."""
 AT = 10.0
+"""The covariate at which the demo predicts (chosen, inside the bounds)."""
 COPIES = 100
+"""Files that another draw of the noise would have given (chosen)."""
 
 
 def demo(
@@ -59,7 +63,7 @@ def _make(folder: Path) -> None:
 
 
 def _owner(out: Path, console: Console) -> Release:
-    """The sensitive table becomes one public file."""
+    """Release the sensitive table; return the public file's content."""
     from noisewise import datasets, release
     from noisewise.datasets.cirrhosis import BOUNDS
     from noisewise.privacy.ledger import open_ledger
@@ -88,7 +92,7 @@ def _owner(out: Path, console: Console) -> Release:
 
 
 def _analyst(release: Release, out: Path, console: Console) -> dict[str, Result]:
-    """The public file becomes a posterior: with the noise in mind, and without."""
+    """Infer with the noise in mind, and without; return both posteriors by method."""
     from noisewise.inference import infer
 
     console.print("\nTHE ANALYST, who has that file and nothing else", style="bold")
@@ -116,7 +120,7 @@ def _analyst(release: Release, out: Path, console: Console) -> dict[str, Result]
 
 
 def _danger(console: Console) -> None:
-    """A hundred releases of one table, each with the whole budget: who would have been misled?"""
+    """Count, over many releases of one table, how often each method would have misled."""
     import pyarrow as pa
 
     from noisewise import datasets, release

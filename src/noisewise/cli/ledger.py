@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 
 RELATIONS = ("replace-one", "add-remove", "replace-one-within-COLUMN")
+"""The neighbour relations that an account may keep to."""
 
 Where = Annotated[
     str,
@@ -87,7 +88,9 @@ def set_budget(
     asked_budget(epsilon, rho)  # a mistake here must not leave an empty ledger behind
     within = neighbours is not None and neighbours.startswith("replace-one-within-")
     if neighbours not in (None, *RELATIONS[:2]) and not within:
-        raise ArgumentError(f"neighbours={neighbours!r}: expected one of {', '.join(RELATIONS)}")
+        raise ArgumentError(
+            f"--neighbours: must be one of {', '.join(RELATIONS)}, not {neighbours!r}"
+        )
     with open_ledger(ledger, create=True) as book:
         account = book.set_budget(
             dataset, epsilon=epsilon, rho=rho, neighbours=neighbours, unit=unit
@@ -120,6 +123,7 @@ def audit(
 
 
 Paid = list[tuple[Path, Receipt, Cost]]
+"""Release files with the receipt and the cost that a ledger must have booked."""
 
 
 def _receipts(paths: list[Path]) -> tuple[Paid, list[Finding]]:

@@ -15,6 +15,7 @@ from noisewise.artifact import ArgumentError
 from noisewise.cli.console import plain_console
 
 CHECKOUT = Path(__file__).parents[3]
+"""The folder of the repository, where the package is run from one."""
 
 
 def reproduce(
@@ -71,7 +72,7 @@ def reproduce(
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """Claim, paper, ours, verdict."""
+    """Print every claim with the paper's number, ours and the verdict."""
     table = Table(title="Claims of the papers", title_justify="left")
     for name in ("figure", "claim", "paper", "ours", "limit", "verdict"):
         table.add_column(name, overflow="fold", justify="right" if name == "ours" else "left")
@@ -85,7 +86,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def _experiments(module: str) -> Any:
-    """The experiments lie beside the package in a checkout; they are not installed with it."""
+    """Import a module of the experiments, which lie beside the package in a checkout only."""
     if not (CHECKOUT / "experiments" / "reproduce").is_dir():
         raise ArgumentError(
             "reproduce: the experiments are part of the checkout, not of the installed package; "
