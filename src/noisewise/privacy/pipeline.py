@@ -83,7 +83,11 @@ class Blank:
 
 @dataclass(frozen=True)
 class Order:
-    """What a model asks for. ``specify`` gives the statistics once the bounds are settled."""
+    """What a model asks for.
+
+    ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
+    owner could have named levels for what is not on a public list, as ``other`` does.
+    """
 
     family: str
     model: Mapping[str, Any]
@@ -96,6 +100,7 @@ class Order:
     groups: Groups | None = None
     fill: Mapping[str, float | Level] = field(default_factory=dict)
     other: Mapping[str, Level] = field(default_factory=dict)
+    takes_other: bool = False
     person: Person | None = None
 
     @property
@@ -245,7 +250,7 @@ def refuse_unfit(sums: Sums, order: Order) -> None:
         raise DataError(
             f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
             "cover every record (add an 'other' entry and recode the data"
-            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if order.coded else ")")
+            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if order.takes_other else ")")
         )
     if order.terms.guarantee.neighbours == "add-remove":
         return

@@ -80,6 +80,7 @@ def graphical_model(
         coded=tables.columns,
         groups=groups,
         fill=arguments.level_fill(fill, tables.levels),
+        takes_other=True,
         other=_other(other, tables),
         person=person,
     )
