@@ -165,4 +165,4 @@ def _prior(g: float | None, normal: str | None, covariates: int) -> object:
         raise ArgumentError(f"--normal: all three must be above zero, not {normal!r}")
     mean = [0.0] * size
     matrix = [[precision if i == j else 0.0 for j in range(size)] for i in range(size)]
-    return NormalInverseGamma(mean, matrix, shape, rate)  # type: ignore[arg-type]
+    return NormalInverseGamma(mean, matrix, shape, rate)
