@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -158,4 +159,5 @@ def main(trials: int = 300, seed: int = 11, *parts: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:3]), *sys.argv[3:])
+    numbers: list[Any] = [int(a) for a in sys.argv[1:3]]
+    main(*numbers, *sys.argv[3:])

@@ -69,7 +69,7 @@ def prepare(words: argparse.Namespace) -> None:
     for stem, cell in chosen(words):
         ready = nuts.prepare(cell.problem)
         leaves = jax.tree.leaves(ready.data)
-        start = {"white": ready.white, "theta": ready.start.potentials}
+        start: dict[str, Any] = {"white": ready.white, "theta": ready.start.potentials}
         np.savez(stem.with_name(stem.name + ".ready.npz"), *map(np.asarray, leaves), **start)
 
 
@@ -80,7 +80,8 @@ def reloaded(stem: Path, cell: Cell) -> nuts.Prepared:
         white, theta = jnp.asarray(held["white"]), held["theta"]
     blocks = list(zip(leaves[5::2], leaves[6::2], strict=True))
     start = GraphicalModel(cell.true.structure, cell.true.levels, theta, "cgm", cell.n)
-    return nuts.Prepared(nuts.SamplerData(*leaves[:5], blocks), start, white)
+    parts: list[Any] = [*leaves[:5], blocks]
+    return nuts.Prepared(nuts.SamplerData(*parts), start, white)
 
 
 def sample(words: argparse.Namespace) -> None:

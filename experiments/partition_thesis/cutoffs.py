@@ -75,8 +75,9 @@ def measures(table: pd.DataFrame) -> dict[str, float]:
             error = own[column] - own["full"]
             by = error.groupby(own["step"])
             bias, spread = by.mean(), by.std()
-            below, above = bias[bias.index < 0], bias[bias.index > 0]
-            middle, tails = spread[bias.index == 0].mean(), spread[abs(bias.index) > TAIL].mean()
+            steps = bias.index.to_numpy()
+            below, above = bias[steps < 0], bias[steps > 0]
+            middle, tails = spread[steps == 0].mean(), spread[np.abs(steps) > TAIL].mean()
             found |= {
                 f"{name}_{column}_bias": float(bias.abs().max()),
                 f"{name}_{column}_curve": _off_a_normal_curve(own, column),

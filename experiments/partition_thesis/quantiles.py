@@ -79,7 +79,7 @@ def released(
     except SearchError:
         return float("nan"), float("nan")
     answer = Answer(block.statistic, block.noise, block.values[:, 0], True)  # type: ignore[arg-type]
-    return answer.quantile, float(block.statistic.radius)  # type: ignore[union-attr]
+    return answer.quantile, float(block.statistic.radius)  # type: ignore[attr-defined]
 
 
 def measures(table: pd.DataFrame) -> dict[str, float]:

@@ -13,6 +13,7 @@ def measures(table: pd.DataFrame) -> dict[str, float]:
     """Of every method under every sensitivity in the table."""
     found: dict[str, float] = {}
     for (method, noise), some in table.groupby(["method", "sensitivity"]):
+        method, noise = str(method), str(noise)
         told = f"{method}, {noise}"
         ks, naive = (_by_cell(table, m, noise, "ks") for m in (method, "naive"))
         found[f"mean KS: {told}"] = float(ks.mean())

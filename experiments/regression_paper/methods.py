@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ def answer(method: str, batch: Batch, chains: int, draws: int, burn_in: int = 0)
         sensitivity=batch.widths if private else EXACT,
     )  # fmt: skip
     # The conjugate posterior of the exact sums is what naive computes, had they been released.
-    run = methods("linear-regression")[method if private else "naive"]
+    run: Any = methods("linear-regression")[method if private else "naive"]
     if method == "mcmc-individual":
         # It compiles for every n; the clock should not see that.
         run(subset(problem, np.array([0])), batch.seed, chains, draws, None)

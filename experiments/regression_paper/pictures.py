@@ -38,7 +38,7 @@ def style(method: str) -> dict[str, Any]:
 
 def caption(table: pd.DataFrame, more: str = "") -> str:
     """Trials, and how many effective draws each method had: a median hides a chain that sticks."""
-    ess = table.groupby("method")["ess"].agg(["median", "min"])
+    ess: Any = table.groupby("method")["ess"].agg(["median", "min"])
     told = ", ".join(
         f"{m} {ess.at[m, 'median']:.0f} ({ess.at[m, 'min']:.0f})" for m in NAMES if m in ess.index
     )

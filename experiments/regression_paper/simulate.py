@@ -37,7 +37,7 @@ def tight(d: int) -> Sensitivity:
     """Ours (docs/proofs/sensitivity.md; errata E1)."""
     k = d + 1
     t = np.linspace(-1, 1, 20_001)
-    least = sum(comb(d + j - 1, j) * t**j for j in range(1, 5)).min()
+    least = np.asarray(sum(comb(d + j - 1, j) * t**j for j in range(1, 5))).min()
     return Sensitivity(k * (k + 2) ** 2 / (2 * (k + 1)), float(len(_products(d)) - least))
 
 

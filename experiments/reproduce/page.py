@@ -40,7 +40,7 @@ def write(
     """
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
+    found: list[dict[str, Any]] = []
     for figure in figures:
         told = _kept(figure, size, out, folder)
         if told is not None:

@@ -35,7 +35,7 @@ class TrialStore:
         self._journal = Journal(self.path)
 
     def cell(
-        self, key: Mapping[str, Any], compute: Callable[[], Row | list[Any]]
+        self, key: Mapping[str, Any], compute: Callable[..., Row | list[Any]]
     ) -> list[dict[str, Any]]:
         """The rows of this cell, each with the key's own entries."""
         name = {"cell": dict(key), "settings": dict(self.settings)}

@@ -30,7 +30,8 @@ class Claim:
     @staticmethod
     def read(entry: Mapping[str, Any]) -> Claim:
         """From expected.json, refusing what cannot be decided."""
-        claim = Claim(**{k: str(v) if k == "paper" else v for k, v in entry.items()})
+        fields: dict[str, Any] = {k: str(v) if k == "paper" else v for k, v in entry.items()}
+        claim = Claim(**fields)
         for test in (claim.test, claim.quick or claim.test):
             limits = [k for k in test if k in ("at_most", "at_least", "between")]
             if len(limits) != 1:

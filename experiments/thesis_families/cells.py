@@ -141,6 +141,8 @@ def non_private(given: Trials, seed: int, count: int) -> np.ndarray:
     """The conjugate posterior of the data nobody may see."""
     problem = given.problem
     prior = problem.family.conjugate(problem.prior)
-    post = Conjugate(*map(jnp.asarray, prior)).updated(given.sums, problem.n)
+    post = Conjugate(*map(jnp.asarray, prior)).updated(
+        jnp.asarray(given.sums), jnp.asarray(problem.n)
+    )
     wide = Conjugate(*(jnp.broadcast_to(a[:, None], (len(a), count, a.shape[-1])) for a in post))
     return np.asarray(draw_parameters(problem.family, jax.random.key(seed + 1), wide))

@@ -79,7 +79,7 @@ def of(settings: Mapping[str, Any], kind: str, trial: int, n: int, nodes: int = 
 
 def every(
     settings: Mapping[str, Any], trials: TrialStore,
-    compute: Callable[[Mapping[str, Any], int, int], list[Mapping[str, Any]]],
+    compute: Callable[[Mapping[str, Any], int, int], list[dict[str, Any]]],
 ) -> pd.DataFrame:  # fmt: skip
     """Rows of every N and trial."""
     rows: list[Mapping[str, Any]] = []

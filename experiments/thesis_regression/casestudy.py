@@ -104,7 +104,7 @@ def draws(
     )  # fmt: skip
     known = {"non-private": "naive", MATCHED: "exact"}
     run = methods_of("linear-regression")[known.get(method, method)]
-    post = run(problem, settings["seed"], settings["chains"], settings["draws"], None)
+    post: Any = run(problem, settings["seed"], settings["chains"], settings["draws"], None)
     return {**post.draws, "ess": np.min(list(post.ess.values()), axis=0)}
 
 

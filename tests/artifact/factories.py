@@ -144,15 +144,20 @@ def tables(
 
 def partitioned(
     statistic: ProbabilitySums | QuantileSum, neighbours: Neighbours = "replace-one", **model: Any
-) -> Release:
+) -> Any:
     """A posterior probability or quantile by partitions."""
     quantile = isinstance(statistic, QuantileSum)
     *x, y = statistic.columns
-    words = {"x": tuple(x), "y": y, "coefficient": statistic.coefficient, "prior": "zellner"}
+    words: dict[str, Any] = {"x": tuple(x), "y": y, "coefficient": statistic.coefficient}
     public = neighbours == "replace-one"
     return Release(
         family="posterior-quantile" if quantile else "posterior-probability",
-        model={**words, **({} if quantile else {"rescaling": "corrected"}), **model},
+        model={
+            **words,
+            "prior": "zellner",
+            **({} if quantile else {"rescaling": "corrected"}),
+            **model,
+        },
         guarantee=guarantee("laplace", 1.0, neighbours),
         population=Population("public", (9000,)) if public else Population("noisy"),
         blocks=(block(statistic, noise("laplace", statistic.reach, 0.5)),),
@@ -160,7 +165,7 @@ def partitioned(
     )
 
 
-FACTORIES: dict[str, Callable[[], Release]] = {
+FACTORIES: dict[str, Callable[[], Any]] = {
     "regression": regression,
     "regression-gaussian": lambda: regression("gaussian"),
     "regression-add-remove": lambda: regression(neighbours="add-remove", sizes=()),

@@ -50,4 +50,4 @@ def test_its_file_can_be_looked_at_line_by_line(national: Release) -> None:
 
 def test_its_table_has_a_row_per_group_and_statistic(national: Release) -> None:
     for units in ("box", "user"):
-        assert len(national.table(units)) == 5 * TRACTS  # type: ignore[arg-type]
+        assert len(national.table(units)) == 5 * TRACTS

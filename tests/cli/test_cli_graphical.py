@@ -84,6 +84,7 @@ def test_options_of_the_model(noisewise: Run, release: Callable[..., Path], tmp_
     expected = nw.infer(nw.Release.load(given), "naive-mle", lam=1e-2, inference="exact")
     kept = nw.load(out)
     assert isinstance(kept, nw.GraphicalModel)
+    assert isinstance(expected, nw.GraphicalModel)
     np.testing.assert_array_equal(kept.potentials, expected.potentials)
     for more, says in (
         (("--option", "lam=1"), "--option lam: is no option of cgm, which has tied"),

@@ -71,7 +71,9 @@ def test_other_columns_and_json(noisewise: Run, tmp_path: Path) -> None:
     ]
     assert said["out"] == str(out)
     assert said["guarantees"] == [nw.Release.load(tmp_path / "r.json").guarantee.statement()]
-    assert nw.load_posterior(out).x == ("cost", "bmi")
+    post = nw.load_posterior(out)
+    assert isinstance(post, RegressionPosterior)
+    assert post.x == ("cost", "bmi")
 
 
 def test_a_warning_if_not_converged(
@@ -184,9 +186,10 @@ def test_predict_groups_and_families(noisewise: Run, tmp_path: Path) -> None:
     assert [row["group"] for row in rows] == ["north", "south"]
     family = Categorical(("a", "b"))
     share = np.random.default_rng(2).uniform(size=(4, 250))
-    fine = dict.fromkeys(family.names, np.float64(1.0)), dict.fromkeys(family.names, 900.0)
+    rhat = dict.fromkeys(family.names, np.array(1.0))
+    ess = dict.fromkeys(family.names, np.array(900.0))
     draws = {"p[a]": share, "p[b]": 1 - share}
-    FamilyPosterior(draws, *fine, "exact", "cost", family).save(out)
+    FamilyPosterior(draws, rhat, ess, "exact", "cost", family).save(out)
     (row,) = json.loads(noisewise("predict", out, "--json").out)
     assert row == pytest.approx({"a": share.mean(), "b": 1 - share.mean()})
     assert "no covariates" in noisewise("predict", out, "--at", "a=1").err
@@ -206,8 +209,9 @@ def test_several_releases(noisewise: Run, tmp_path: Path) -> None:
     frame = pd.DataFrame({"c": ["x", "y", "y"] * 20})
     paths = []
     for e in (0.5, 0.75):
-        words = {"column": "c", "family": "categorical", "levels": ["x", "y"], "epsilon": e}
-        made = nw.release.exponential_family(frame, **words)
+        made = nw.release.exponential_family(
+            frame, column="c", family="categorical", levels=["x", "y"], epsilon=e
+        )
         paths.append(made.save(tmp_path / f"{e}.json"))
     refused = noisewise("infer", *paths, "-o", tmp_path / "p.nc")
     assert refused.code == 1

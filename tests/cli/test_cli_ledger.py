@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from noisewise.artifact import (
     ArgumentError,

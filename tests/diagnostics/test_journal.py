@@ -60,11 +60,11 @@ def test_a_line_cut_short_is_done_again_and_harms_no_other(tmp_path: Path) -> No
     with open(path, "ab") as file:
         file.write(b'{"id": "x", "ro')
     journal = Journal(path)
-    assert journal.get({"a": 1})["rows"] == [{"x": 0.5}]
+    assert (journal.get({"a": 1}) or {})["rows"] == [{"x": 0.5}]
     journal.put({"a": 2}, [{"x": [1, 2]}])
     again = Journal(path)
-    assert again.get({"a": 1})["seconds"] == 2
-    assert again.get({"a": 2})["rows"] == [{"x": [1, 2]}]
+    assert (again.get({"a": 1}) or {})["seconds"] == 2
+    assert (again.get({"a": 2}) or {})["rows"] == [{"x": [1, 2]}]
     assert again.get({"a": 3}) is None
 
 

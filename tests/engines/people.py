@@ -34,19 +34,19 @@ LOCAL = (
 MANY = tuple(str(i) for i in range(150))  # longer than goes into a query as text
 
 # Ids that some reader might take for one another. The empty text is NULL to a reader of CSV.
-USERS = {
+USERS: dict[str, tuple[list[Any], Any]] = {
     "whole": ([1, 2, 3, 2**53, 2**53 + 1, -1], pa.int64()),
     "text": (["a", "A", "a ", "7", "07", "7.0", "日本", "it's"], pa.string()),
     "empty text": (["a", "", " "], pa.string()),
     "real": ([0.0, -0.0, 1.5, math.inf, math.nan], pa.float64()),
 }
 LEVELS: dict[str, tuple[Any, ...]] = {"a": ("x", "y", "rest"), "b": (3, 0, 1), "g": (0, 1, 2)}
-VALUES = {
+VALUES: dict[str, tuple[list[Any], Any]] = {
     "a": (["x", "y", "x", "y", "rest", "X", "x "], pa.string()),
     "b": ([3, 0, 1, 3, 0, 1, 7], pa.int32()),
     "g": ([0.0, -0.0, 1.0, 2.0, 2.5, math.inf, math.nan], pa.float64()),
 }
-PLAIN = {**VALUES, "g": ([0, 1, 2, 5], pa.int64())}
+PLAIN: dict[str, tuple[list[Any], Any]] = {**VALUES, "g": ([0, 1, 2, 5], pa.int64())}
 PANDAS_TYPES = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
 CLIQUES = (((0, 1),), ((1,), (1, 0)), ((0, 1), (1, 2), (2,)), ((2, 1, 0), (0,)))
 STEPS = (2**20, 1000, 7, 4, 1)
@@ -75,7 +75,7 @@ def tables(draw: st.DrawFn, *, plain: bool) -> pa.Table:
 @st.composite
 def plans(draw: st.DrawFn) -> SumPlan:
     """Tables weighed by person, or (steps of None) records counted as they are."""
-    others = {"a": "rest", "b": 0, "g": 2}
+    others: dict[str, Any] = {"a": "rest", "b": 0, "g": 2}
     codes = tuple(
         Coded(
             c,

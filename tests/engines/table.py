@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ GRADES = (0, 1, 2)
 TRACTS = (2**53 + 1, 2**53, 7, -1, 99)  # 99 is on the list, but not in the table
 REGIONS = ("north", "south", "north-east", "nowhere")
 
-UNLISTED = {
+UNLISTED: dict[str, list[Any]] = {
     "city": ["", "b", "A ", "nai\u0308ve"],
     "code": [1, -(2**31)],
     "grade": [2.5, math.inf],
@@ -49,7 +50,7 @@ def nasty(rows: int, *, seed: int = 0, unlisted: bool = False) -> pa.Table:
     wide = _numbers(rng, rows, BOUNDS["share"])
     columns["share"] = pa.compute.cast(wide, pa.float32(), safe=False)
     columns["flag"] = _holes(rng, rng.random(rows) < 0.5)
-    levels = {
+    levels: dict[str, list[Any]] = {
         "city": list(CITIES),
         "code": list(CODES),
         "grade": [-0.0, 0.0, 1.0, 2.0, math.nan],

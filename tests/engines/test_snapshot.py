@@ -88,12 +88,14 @@ def test_postgres_is_left_idle(diary: Run, postgres_url: str, autocommit: bool) 
     with psycopg.connect(postgres_url, autocommit=autocommit) as connection:
         table = ibis.postgres.from_connection(connection).table("diary")
         undisturbed(IbisSource(table).sum(PLAN))
-        assert connection.info.transaction_status == TransactionStatus.IDLE
+        after: object = connection.info.transaction_status
+        assert after == TransactionStatus.IDLE
         broken = IbisSource(table.mutate(a=ibis.literal(1, "int64") // (table.b - table.b)))
         with pytest.raises(SourceError, match="PostgreSQL: summing failed") as caught:
             broken.sum(PLAN)
         assert caught.value.__context__ is None
-        assert connection.info.transaction_status == TransactionStatus.IDLE
+        after = connection.info.transaction_status
+        assert after == TransactionStatus.IDLE
         undisturbed(IbisSource(table).sum(PLAN))
 
 
@@ -112,7 +114,8 @@ def test_postgres_within_the_owners_transaction(
             pytest.raises(ArgumentError, match="commit it, or begin it as REPEATABLE READ"),
         ):
             source.sum(PLAN)
-        assert connection.info.transaction_status == TransactionStatus.IDLE
+        after: object = connection.info.transaction_status
+        assert after == TransactionStatus.IDLE
 
 
 def test_a_lost_connection_is_reported_without_what_the_server_said(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def cells(trials: int, seed: int, chosen: Sequence[str]) -> Iterator[str]:
             if "paper" in chosen or method != "exact":
                 powers = method == "gibbs-noisy"
                 problem, truth = simulate(trials, n, epsilon, d, seed, monomials=powers)
-                post = methods("linear-regression")[method](problem, seed, 4, 1000, None)
+                post: Any = methods("linear-regression")[method](problem, seed, 4, 1000, None)
                 yield line(f"paper n={n} eps={epsilon} d={d}", post, truth)
     for shape, draw in SHAPES.items() if "robust" in chosen else ():
         for n, epsilon in ROBUST:

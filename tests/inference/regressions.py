@@ -125,7 +125,8 @@ def release(
         guarantee=Guarantee(
             100.0 if mechanism == "laplace" else 500.0,
             "add-remove" if secret_n else "replace-one",
-            *(() if mechanism == "laplace" else (1e-6, 10.0)),
+            0.0 if mechanism == "laplace" else 1e-6,
+            None if mechanism == "laplace" else 10.0,
             within="place" if grouped and not secret_n else None,
         ),
         population=Population("noisy" if secret_n else "public", sizes),

@@ -54,7 +54,7 @@ def test_a_prior_that_does_not_fit(prior: dict[str, object], says: str) -> None:
     ("make", "says"),
     [
         (lambda: NormalInverseGamma([0, 0], [[1, 2], [2, 1]], 1, 1), "positive definite"),
-        (lambda: NormalInverseGamma([0, 0], [[1, 0], [0.5, 1]], 1, 1), "symmetric"),
+        (lambda: NormalInverseGamma([0, 0], [[1.0, 0.0], [0.5, 1.0]], 1, 1), "symmetric"),
         (lambda: NormalInverseGamma([0, 0], [[1]], 1, 1), "2 × 2"),
         (lambda: NormalInverseGamma([0, np.inf], np.eye(2), 1, 1), "finite"),
         (lambda: NormalInverseGamma([0, 0], np.eye(2), 0, 1), "shape must be above zero"),

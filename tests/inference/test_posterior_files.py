@@ -78,10 +78,10 @@ MADE = {
 
 @pytest.mark.parametrize("case", MADE)
 def test_there_and_back(case: str, tmp_path: Path) -> None:
-    post = MADE[case]()
+    post: Any = MADE[case]()
     path = tmp_path / "post.nc"
     assert post.save(path) == path
-    back = nw.load_posterior(path)
+    back: Any = nw.load_posterior(path)
     for name in ("draws", "rhat", "ess"):
         one, two = getattr(post, name), getattr(back, name)
         assert list(one) == list(two)
@@ -105,7 +105,8 @@ def test_there_and_back(case: str, tmp_path: Path) -> None:
 def test_details_of_every_group_come_back(tmp_path: Path) -> None:
     told = {"tries": np.array([1, 3]), "seconds": (0.5, 1.5), "share": np.float64(0.25), "n": "no"}
     replace(regression(groups=2), details=told).save(tmp_path / "p.nc")
-    back = nw.load_posterior(tmp_path / "p.nc").details
+    loaded: Any = nw.load_posterior(tmp_path / "p.nc")
+    back = loaded.details
     np.testing.assert_array_equal(back["tries"], told["tries"])
     assert (back["seconds"], back["share"], back["n"]) == ((0.5, 1.5), 0.25, "no")
 
@@ -122,7 +123,7 @@ def test_other_tools_read_it(tmp_path: Path) -> None:
     assert data.posterior["dose"].dims == ("chain", "draw", "group")
     assert data.posterior["group"].values.tolist() == ["g0", "g1"]
     assert data.posterior.attrs["method"] == "exact"
-    summary = arviz.summary(data, round_to="none")
+    summary: Any = arviz.summary(data, round_to="none")
     assert summary.loc["dose[g1]", "mean"] == pytest.approx(post.draws["dose"][1].mean())
     with h5py.File(path) as raw:
         assert raw["posterior/sigma2"].shape == (4, 200, 2)
@@ -175,7 +176,7 @@ def test_half_a_file_is_never_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fails(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(file.os, "replace", fails)
+    monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(ArgumentError, match=r"cannot write .*No space left"):
         rates().save(path)
     assert path.read_bytes() == before

@@ -115,7 +115,8 @@ def test_both_guarantees_are_kept(tmp_path: Path) -> None:
     ]
     post = nw.infer(iter(both), same_population=True)
     assert post.guarantees == tuple(r.guarantee.statement() for r in both)
-    assert nw.load_posterior(post.save(tmp_path / "p.nc")).guarantees == post.guarantees
+    back: Any = nw.load_posterior(post.save(tmp_path / "p.nc"))
+    assert back.guarantees == post.guarantees
     one = nw.infer([both[0]])
     np.testing.assert_array_equal(one.draws["p[x]"], nw.infer(both[0]).draws["p[x]"])
 

@@ -54,7 +54,7 @@ def test_release_file_infer_predict_report(tmp_path: Path) -> None:
     post = nw.infer(release, seed=1)
     assert post.converged
     for column, mean in people()[["before", "after"]].mean().items():
-        row = post.summary().loc[column]
+        row = post.summary().loc[str(column)]
         assert row["lower"] < mean < row["upper"]
     back = nw.load(post.save(tmp_path / "p.nc"))
     assert isinstance(back, nw.Posterior)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_a_trace_shows_every_chain(post: nw.Posterior) -> None:
 
 def test_the_posterior_stands_against_its_prior(post: nw.Posterior) -> None:
     figure = nw.plots.posterior_against_prior(post, group="b", truth={"p": 0.6})
-    (axis,) = figure.axes
+    axis: Any = figure.axes[0]
     prior, posterior = (p.get_data() for p in axis.patches)
     np.testing.assert_allclose(prior.values[1:-1], 1, atol=0.3)  # uniform: 5 sds of a bin
     edges = posterior.edges
@@ -60,9 +61,9 @@ def test_what_cannot_be_drawn(post: nw.Posterior) -> None:
 
 def test_ranks_and_coverage_are_drawn_in_their_bands() -> None:
     u = {"honest": np.linspace(0.01, 0.99, 50), "narrow": np.repeat([0.0, 1.0], 20)}
-    (axis,) = nw.plots.rank_ecdf(u).axes
+    axis: Any = nw.plots.rank_ecdf(u).axes[0]
     assert [t.get_text() for t in axis.get_legend().get_texts()] == ["95% band", *u]
-    points = nw.plots.coverage_points({"slope": 0.94, "σ²": 0.5}, 0.95, 100).axes[0]
+    points: Any = nw.plots.coverage_points({"slope": 0.94, "σ²": 0.5}, 0.95, 100).axes[0]
     assert list(points.lines[1].get_xdata()) == [0.94, 0.5]
     with pytest.raises(nw.ArgumentError, match="u: must have"):
         nw.plots.rank_ecdf({})

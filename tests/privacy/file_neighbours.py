@@ -110,7 +110,7 @@ def _record(
 def _plan(rng: np.random.Generator, columns: tuple[str, ...]) -> SumPlan:
     filled, other = rng.random() < 0.6, rng.random() < 0.2
     last = -1 if rng.random() < 0.3 else None  # else every value is on its list
-    lists = {"tract": TRACTS, "town": TOWNS, "flag": (1, 0), "code": SMALL}
+    lists: dict[str, Any] = {"tract": TRACTS, "town": TOWNS, "flag": (1, 0), "code": SMALL}
     codes = tuple(
         Coded(name, levels[:last], levels[0] if filled else None, levels[1] if other else None)
         if name != "flag"

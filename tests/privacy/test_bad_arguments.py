@@ -20,7 +20,7 @@ Case = tuple[Callable[..., nw.Release], dict[str, Any], str]
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**400
 NO_NUMBERS = [True, "1", None, 1j, Decimal(1), [1], np.array(1.0), pd.Series([NUMBER])]
-NO_WORDS = ["", "Laplace", None, 1, []]
+NO_WORDS: list[Any] = ["", "Laplace", None, 1, []]
 NO_INTERVALS = [
     *[(1, 0), (1, 1), (0,), (0, 1, 2), 5, "01", {0: 1}, ("0", "1"), (False, True), (0, None)],
     *[(NAN, 1), (0, INF), (0, HUGE), (0, 1e200), (0, 1e-200), pd.Series([NUMBER, NUMBER])],

@@ -52,10 +52,10 @@ def run(where: str, statement: str) -> list[Any]:
         with psycopg.connect(where) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
-    connection = sqlite3.connect(where)
+    database = sqlite3.connect(where)
     try:
-        with connection:
-            return connection.execute(statement).fetchall()
+        with database:
+            return database.execute(statement).fetchall()
     finally:
         connection.close()
 
@@ -166,7 +166,7 @@ def test_the_only_account_need_not_be_named(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("budget", [{}, {"epsilon": 1.0, "rho": 1.0}, {"epsilon": 0}])
-def test_a_budget_is_one_positive_number(ledger: Ledger, budget: dict[str, float]) -> None:
+def test_a_budget_is_one_positive_number(ledger: Ledger, budget: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError, match="epsilon="):
         ledger.set_budget("people", **budget)
     assert ledger.accounts() == ()

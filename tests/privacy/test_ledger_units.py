@@ -62,8 +62,8 @@ def run(where: str, *statements: str) -> None:
             for statement in statements:
                 connection.execute(statement.encode())
         return
-    connection = sqlite3.connect(where)
-    with connection:
+    database = sqlite3.connect(where)
+    with database:
         for statement in statements:
             connection.execute(statement)
     connection.close()

@@ -98,7 +98,7 @@ class Changing:
         return SourceError("could not be read")
 
 
-FIRST = {"user": [1, 2], "a": ["x", "y"]}
+FIRST: dict[str, list[Any]] = {"user": [1, 2], "a": ["x", "y"]}
 LATER = [
     {"user": [1, 2, 3, 3, 3], "a": ["x", "y", "x", "x", "x"]},  # 3 would weigh three
     {"user": [1, 1, 2], "a": ["x", "x", "y"]},
@@ -111,13 +111,16 @@ LATER = [
 @pytest.mark.parametrize("later", LATER)
 def test_a_table_that_changes_between_two_readings(later: dict[str, list[Any]]) -> None:
     """Shares come from the first reading: in the second, somebody could weigh more than one."""
-    typed = {"user": pa.array(later["user"], pa.int64()), "a": pa.array(later["a"], pa.string())}
+    typed: dict[str, Any] = {
+        "user": pa.array(later["user"], pa.int64()),
+        "a": pa.array(later["a"], pa.string()),
+    }
     with pytest.raises(SourceError, match="the table changed while it was read"):
-        ArrowSource(Changing(FIRST, typed)).sum(PLAN)  # type: ignore[dict-item]
+        ArrowSource(Changing(FIRST, typed)).sum(PLAN)
 
 
 def test_a_table_that_changes_its_order_only() -> None:
-    later = {"user": [2, 1], "a": ["y", "x"]}
+    later: dict[str, Any] = {"user": [2, 1], "a": ["y", "x"]}
     assert ArrowSource(Changing(FIRST, later)).sum(PLAN).sizes.tolist() == [2]
 
 

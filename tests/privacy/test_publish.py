@@ -180,7 +180,7 @@ def test_neighbouring_tables_differ_by_no_more_than_claimed(
     grouped = relation == "move" and not isinstance(statistic, Tables)
     bound = sensitivity(statistic, relation)
     rng = np.random.default_rng(11)
-    base = people(5).to_dict("records")
+    base: list[Any] = people(5).to_dict("records")
     largest = 0
     for _ in range(150):
         one, other = [*base, record(rng)], [*base, record(rng)]
@@ -253,7 +253,7 @@ def test_private_bounds_pay_before_they_select(book: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_exponential_families_without_noise(neighbours: str) -> None:
+def test_exponential_families_without_noise(neighbours: Any) -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ def test_one_record_moves_no_penalty_by_more_than_claimed(quantile: float) -> No
                 moved = np.abs(np.array(plain([*rest, new], 5, a)) - here).max()
                 reached["replace-one"] = max(reached["replace-one"], int(moved))
     for relation, most in reached.items():
-        claimed = penalty_change(a, agreed(relation))
+        claimed = penalty_change(a, agreed(cast(Any, relation)))
         assert most <= claimed
         # Exact but for the median, where a swap across the candidate cancels in absolute value.
         if quantile in (0.0, 0.1):
@@ -63,7 +64,7 @@ def test_one_record_moves_no_penalty_by_more_than_claimed(quantile: float) -> No
 
 @pytest.mark.parametrize("mechanism", [{}, {"mechanism": "gaussian", "delta": 1e-6}])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_a_generous_budget_finds_the_quantiles(mechanism: dict, neighbours: str) -> None:
+def test_a_generous_budget_finds_the_quantiles(mechanism: dict[str, Any], neighbours: Any) -> None:
     rng = np.random.default_rng(6)
     frame = pd.DataFrame({"x": rng.normal(50, 10, 20_000), "y": rng.random(20_000)})
     wish = PrivateBounds((-1000, 1000), quantiles=(0.05, 0.95), candidates=4001)

@@ -88,7 +88,7 @@ def _components(part: Part) -> list[Any]:
     return list(range(part.feature.low, part.feature.high + 1))
 
 
-def _contribution(part: Part, numbers: dict[str, float], levels: Record) -> list[tuple[int, int]]:
+def _contribution(part: Part, numbers: dict[str, Any], levels: Record) -> list[tuple[int, int]]:
     """(component, amount) pairs of one complete record."""
     if isinstance(part, ProductSums):
         values = [_value(numbers[f.column], f) for f in part.features]

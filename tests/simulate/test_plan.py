@@ -16,7 +16,6 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
-from noisewise.inference import Posterior
 from noisewise.simulate import Plan, plan
 
 RELEASES = 50
@@ -40,7 +39,7 @@ def column(source: Any, family: str, epsilon: float, **words: Any) -> Release:
     )
 
 
-def mean_widths(post: Posterior) -> dict[str, float]:
+def mean_widths(post: nw.Result) -> dict[str, float]:
     rows = post.summary().reset_index()
     rows["width"] = rows["upper"] - rows["lower"]
     return dict(rows.groupby("parameter")["width"].mean())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ LEVELS = {"a": ["u", "v"], "b": ["p", "q", "r"], "c": ["x", "y"]}
 NAMES = ("p[a=u]", "p[b=p]", "p[b=q]", "p[c=x]")
 
 
-def blank(n: int, epsilon: float, neighbours: str = "replace-one") -> Release:
+def blank(n: int, epsilon: float, neighbours: Any = "replace-one") -> Release:
     return nw.release.graphical_model(
         nw.release.Blank(n), cliques=[("a", "b"), ("b", "c")], levels=LEVELS, epsilon=epsilon,
         neighbours=neighbours,

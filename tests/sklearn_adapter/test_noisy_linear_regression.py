@@ -47,7 +47,7 @@ def test_it_is_infer(given: nw.Release, fitted: NoisyLinearRegression) -> None:
     mean, deviation = fitted.predict(rows, return_std=True)
     np.testing.assert_array_equal(mean, fitted.predict(rows))
     for i, row in enumerate(rows.to_dict("records")):
-        found = post.predict(row)
+        found = post.predict({str(column): value for column, value in row.items()})
         assert mean[i] == pytest.approx(float(found.mean))
         # 4,000 draws: an sd is known to 1.1 %; five of those, a false alarm in a million.
         assert deviation[i] == pytest.approx(found.draws.std(), rel=0.056)
@@ -91,7 +91,7 @@ def test_a_table_is_not_fitted(given: Any) -> None:
 
 def test_refusals(given: nw.Release) -> None:
     with pytest.raises(ArgumentError, match="y: must be left out"):
-        NoisyLinearRegression().fit(given, [1.0])
+        NoisyLinearRegression().fit(given, [1.0])  # type: ignore[arg-type]
     two = [table(np.random.default_rng(0), 30, 2)] * 2
     with pytest.raises(ArgumentError, match="has groups, an estimator is one regression"):
         NoisyLinearRegression().fit(release(two, BOUNDS))

@@ -65,7 +65,8 @@ class TwoMeansPosterior(Posterior):
         """Return the distribution of a new record's first column minus its second."""
         one, two = (self.draws[c] for c in self.columns)
         scatter = np.random.default_rng(seed).standard_normal(one.shape)
-        deviation = np.hypot(*(self.spread[c] for c in self.columns))
+        first, second = (self.spread[c] for c in self.columns)
+        deviation = np.hypot(first, second)
         return Prediction(one - two + deviation * scatter, one - two)
 
 
@@ -131,7 +132,7 @@ def exact(
         )
 
     return TwoMeansPosterior(
-        draws=named(user),
+        draws=named(list(user)),
         rhat=named([rhat for rhat, _ in diagnosed]),
         ess=named([ess for _, ess in diagnosed]),
         method="exact",

@@ -114,7 +114,7 @@ def test_from_the_table_to_the_file_and_back(toy: SimpleNamespace, tmp_path: Pat
     clamped = frame["b"].clip(0, 10)
     expected = ((clamped - 5) / 5).abs().sum()
     for units in ("box", "user"):
-        shown = again.table(units).set_index("statistic")  # type: ignore[arg-type]
+        shown = again.table(units).set_index("statistic")
         assert shown["value"]["|b|"] == pytest.approx(expected, abs=len(frame) * 2**-8 + 0.1)
     stated = json.loads(path.read_text())["blocks"][1]["statistic"]
     assert stated == {"kind": KIND, "column": "b", "bits": 7}

@@ -14,7 +14,7 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 
 TITLE = "The naive posterior as records grow, ε = 10"
-ALONG = ((*AGAINST_N, {}),)
+ALONG: Any = ((*AGAINST_N, {}),)
 
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:

@@ -54,7 +54,7 @@ def predicted(
         monomials=method == "gibbs-noisy", private=method != "non-private",
     )  # fmt: skip
     run = methods("linear-regression")["naive" if method == "non-private" else method]
-    post = run(problem, seed, settings["chains"], settings["draws"], None)
+    post: Any = run(problem, seed, settings["chains"], settings["draws"], None)
     slope, intercept, variance = (
         post.draws[c].reshape(splits, 1, -1) for c in ("x", "intercept", "sigma2")
     )

@@ -103,8 +103,8 @@ def draw(table: pd.DataFrame) -> Any:
     for axis, (model, own) in zip(axes[0], table.groupby("model", sort=False), strict=True):
         truth, sd = own["truth"].iloc[0], own["sd"].iloc[0]
         axis.axhspan(truth - VICINITY * sd, truth + VICINITY * sd, color="#dddddd", lw=0)
-        for number, chain in own.groupby("chain"):
-            axis.plot(chain["sweep"], chain["value"], lw=0.9, label=f"chain {int(number) + 1}")
+        for number, (_, chain) in enumerate(own.groupby("chain"), start=1):
+            axis.plot(chain["sweep"], chain["value"], lw=0.9, label=f"chain {number}")
         axis.axhline(truth, color="black", ls="--", lw=1.2)
         name = "probability" if model == "binomial" else "rate"
         axis.set(title=str(model), xlabel="sweep", ylabel=f"sampled {name}")

@@ -88,7 +88,7 @@ def private(
     setup: Setup, problem: TablesProblem, settings: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """The methods that see the noisy tables only (and one that also sees the truth)."""
-    found = []
+    found: list[dict[str, Any]] = []
     for name, fit in (("naive", maximum_likelihood.run), ("cgm", collective_em.run)):
         model, seconds = timed(fit, problem)
         found.append({"method": name, "kl": setup.true.kl(model), "seconds": seconds})

@@ -28,7 +28,7 @@ def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     return setups.every(settings, trials, errors)
 
 
-def errors(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str, Any]]:
+def errors(settings: Mapping[str, Any], n: int, trial: int) -> list[dict[str, Any]]:
     """One population, every ε."""
     setup = setups.of(settings, "chain", trial, n)
     mu = np.concatenate([m.ravel() for m in setup.true.clique_marginals().values()])
@@ -73,7 +73,7 @@ def measure(table: pd.DataFrame) -> dict[str, float]:
     both = table.pivot_table(index=["n", "epsilon"], columns="moved", values="released")
     at_loudest = both.xs(low, level="epsilon")
     learnt = printed.groupby(["n", "epsilon"])[["learnt", "predicted"]].mean()
-    off = np.log(learnt["learnt"] / learnt["predicted"])
+    off: Any = np.log(learnt["learnt"] / learnt["predicted"])
     return {
         "learnt_over_predicted_worst": float(np.exp(off.iloc[off.abs().argmax()])),
         "learnt_over_predicted_last": float(np.exp(off.iloc[-1])),

@@ -23,7 +23,7 @@ def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     return setups.every(settings, trials, compared)
 
 
-def compared(settings: Mapping[str, Any], n: int, trial: int) -> list[Mapping[str, Any]]:
+def compared(settings: Mapping[str, Any], n: int, trial: int) -> list[dict[str, Any]]:
     """One release, learnt from both ways."""
     setup = setups.of(settings, "erdos-renyi", trial, n)
     problem = setup.released(settings["epsilon"])

@@ -24,7 +24,7 @@ def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def swept(settings: Mapping[str, Any], trial: int) -> list[Mapping[str, Any]]:
+def swept(settings: Mapping[str, Any], trial: int) -> list[dict[str, Any]]:
     """One population and one release."""
     n, epsilon = settings["n"], settings["epsilon"]
     setup = setups.of(settings, "chain", trial, n)

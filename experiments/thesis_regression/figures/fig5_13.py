@@ -69,7 +69,7 @@ def measure(rows: pd.DataFrame) -> dict[str, float]:
     off = every.assign(off=(every["coverage"] - every["level"] / 100).abs())
     names = {told: told.replace("\n", " ") for _, _, told in TARGETS}
     for (method, noise, target), some in off.groupby(["method", "sensitivity", "target"]):
-        told = f"{method}, {noise}; {names[target]}"
+        told = f"{method}, {noise}; {names[str(target)]}"
         found[f"off level: {told}"] = float(some["off"].mean())
         for _, row in some[some["epsilon"] == 4].iterrows():
             found[f"{row['level']} % at ε = 4: {told}"] = float(row["coverage"])

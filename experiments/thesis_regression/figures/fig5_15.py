@@ -53,7 +53,7 @@ def measure(rows: pd.DataFrame) -> dict[str, float]:
     """The rate at every ε, and its change from the least to the most."""
     found = {}
     for method, noise in ROWS:
-        rates = {}
+        rates: dict[Any, float] = {}
         for epsilon, some in pick(rows, method=method, sensitivity=noise).groupby("epsilon"):
             rates[epsilon] = rate(some)[0]
             found[f"rate: {method}, {noise}, ε = {epsilon:g}"] = rates[epsilon]

@@ -15,8 +15,12 @@ shape/rate. A normal column takes ``NormalInverseGamma`` with one coefficient, i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def _finite(value: object, name: str, ndim: int) -> np.ndarray:
@@ -70,6 +74,12 @@ class NormalInverseGamma:
     shape: float
     rate: float
 
+    if TYPE_CHECKING:  # lists are as welcome as arrays; they become arrays below
+
+        def __init__(
+            self, mean: ArrayLike, precision: ArrayLike, shape: float, rate: float
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", _finite(self.mean, "mean", 1))
         precision = _definite(self.precision, "precision", len(self.mean))
@@ -106,6 +116,10 @@ class NormalInverseWishart:
     kappa: float
     scale: np.ndarray
     df: float
+
+    if TYPE_CHECKING:
+
+        def __init__(self, mean: ArrayLike, kappa: float, scale: ArrayLike, df: float) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", _finite(self.mean, "mean", 1))
@@ -171,6 +185,10 @@ class Dirichlet:
     """
 
     alpha: np.ndarray
+
+    if TYPE_CHECKING:
+
+        def __init__(self, alpha: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
         alpha = _finite(self.alpha, "alpha", 1)

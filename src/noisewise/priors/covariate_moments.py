@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 TOLERANCE = 1e-9
 """Rounding allowed in symmetry, positivity and E[1] = 1 (chosen)."""
@@ -25,6 +29,10 @@ class CovariateMoments:
     """
 
     fourth: np.ndarray
+
+    if TYPE_CHECKING:  # lists are as welcome as arrays; they become arrays below
+
+        def __init__(self, fourth: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
         fourth = np.array(self.fourth, dtype=np.float64)
@@ -54,14 +62,14 @@ class CovariateMoments:
         return len(self.fourth) - 1
 
     @classmethod
-    def from_draws(cls, draws: np.ndarray) -> CovariateMoments:
+    def from_draws(cls, draws: ArrayLike) -> CovariateMoments:
         """Return the moments of draws (draw, covariate) from any distribution over x."""
-        draws = np.asarray(draws, dtype=np.float64)
-        if draws.ndim != 2 or not len(draws):
+        given = np.asarray(draws, dtype=np.float64)
+        if given.ndim != 2 or not len(given):
             raise ValueError(
-                f"prior: draws must have axes (draw, covariate), not shape {draws.shape}"
+                f"prior: draws must have axes (draw, covariate), not shape {given.shape}"
             )
-        full = np.hstack([draws, np.ones((len(draws), 1))])
+        full = np.hstack([given, np.ones((len(given), 1))])
         products = (full[:, :, None] * full[:, None, :]).reshape(len(full), -1)
         fourth = products.T @ products / len(full)
         return cls(fourth.reshape((full.shape[1],) * 4))

@@ -46,7 +46,8 @@ class Case:
 
     def interval(self, outside: str = "drop", wide: bool = False) -> Interval:
         ends = self.wide if wide else self.narrow
-        return Interval(*map(float, ends), "keep" if self.bounded else outside)  # type: ignore[arg-type]
+        low, high = map(float, ends)
+        return Interval(low, high, "keep" if self.bounded else outside)  # type: ignore[arg-type]
 
     def records(self, rng: np.random.Generator, n: int, theta: Any = None) -> np.ndarray:
         chosen = np.asarray(self.theta if theta is None else theta, float)

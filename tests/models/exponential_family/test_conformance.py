@@ -38,7 +38,8 @@ def tables(name: str, n: int) -> tuple[np.ndarray, ...]:
 
 
 def run(method: str, given: Any, seed: int = 0) -> Posterior:
-    post: Posterior = ANALYST.methods[method](given, seed, CHAINS, DRAWS, None)
+    post = ANALYST.methods[method](given, seed, CHAINS, DRAWS, None)
+    assert isinstance(post, Posterior)
     return post
 
 

@@ -39,7 +39,7 @@ def noisy(model: Structure, n: float, epsilon: float, seed: int) -> tuple[jax.Ar
     """Tables of n records of a random model as shares, with the noise of a release."""
     rng = np.random.default_rng(seed)
     theta = [np.log(rng.dirichlet(np.ones(w.stop - w.start))) for w in model.slices]
-    mu = np.asarray(compiled_oracle(choose_oracle(model))(np.concatenate(theta))[1])
+    mu = np.asarray(compiled_oracle(choose_oracle(model))(jnp.concatenate(theta))[1])
     scale = 2 * len(model.cliques) / epsilon
     y = n * mu + np.sqrt(n * mu) * rng.normal(size=len(mu)) + scale * rng.laplace(size=len(mu))
     return jnp.asarray(y / n), TableNoise(jnp.asarray(scale), jnp.asarray(n))

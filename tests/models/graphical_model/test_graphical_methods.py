@@ -90,7 +90,7 @@ def test_the_gap_bounds_the_distance_to_the_optimum(mechanism: str) -> None:
     def dual(phi: np.ndarray) -> float:
         a = float(given.oracle.log_partition(jnp.asarray(phi)))
         extra = 0.0 if mechanism == "laplace" else scale**2 / (2 * n) * ((phi - theta) ** 2).sum()
-        return a - (phi - theta) @ t + extra
+        return float(a - (phi - theta) @ t + extra)
 
     r0 = t - np.asarray(given.oracle.marginals(jnp.zeros(MODEL.dimension)))
     start = (
@@ -278,7 +278,7 @@ def test_a_posterior_has_a_page(posterior: Any) -> None:
     assert found.status in made
     for thing in ({"group": found}, "p.npz"):
         with pytest.raises(ArgumentError, match="report makes a page of what infer"):
-            report.render(thing)
+            report.render(thing)  # type: ignore[arg-type]
 
 
 def test_what_has_not_converged_is_counted(posterior: Any) -> None:

@@ -72,7 +72,8 @@ def test_records_are_a_data_frame() -> None:
 
 
 def test_summary_has_a_row_per_level(drawn: GraphicalPosterior) -> None:
-    fit, table = model().summary(), drawn.summary(0.9)
+    fit: Any = model().summary()
+    table: Any = drawn.summary(0.9)
     assert list(fit) == ["share"]
     assert list(table) == ["share", "sd", "lower", "upper", "rhat", "ess"]
     assert fit.index.names == table.index.names == ["column", "level"]
@@ -89,7 +90,8 @@ def test_summary_has_a_row_per_level(drawn: GraphicalPosterior) -> None:
 
 
 def test_draws_go_to_arviz_with_levels_as_coordinates(drawn: GraphicalPosterior) -> None:
-    held = drawn.to_arviz().posterior
+    data: Any = drawn.to_arviz()
+    held = data.posterior
     assert held["p[a,b]"].dims == ("chain", "draw", "a", "b")
     # A column called chain would clash with ArviZ's own dimension.
     assert held["p[b,chain]"].dims == ("chain", "draw", "b", "chain_")
@@ -116,7 +118,7 @@ def test_groups_are_a_mapping_and_an_axis(
         assert table.dims == ("group", "b", "a")
         for key in keys:
             np.testing.assert_array_equal(table.sel(group=key), groups[key].marginal(("b", "a")))
-        frame = groups.summary()
+        frame: Any = groups.summary()
         assert frame.index.names == ["group", "column", "level"]
         pd.testing.assert_frame_equal(frame.loc[keys[1]], groups[keys[1]].summary())
         records = groups.sample(50, seed=1)
@@ -130,7 +132,8 @@ def test_groups_are_a_mapping_and_an_axis(
     ends = drawn_groups.interval("a")
     assert ends.dims == ("group", "bound", "a")
     np.testing.assert_array_equal(ends.sel(group="south"), drawn_groups["south"].interval("a"))
-    held = drawn_groups.to_arviz().posterior["p[a,b]"]
+    data: Any = drawn_groups.to_arviz()
+    held = data.posterior["p[a,b]"]
     assert held.dims == ("chain", "draw", "group", "a", "b")
     with pytest.raises(ArgumentError, match="'cgm' gives no draws; infer with 'bayes'"):
         fits.interval("a")
@@ -147,7 +150,8 @@ def test_groups_say_which_have_not_converged() -> None:
 
 def test_groups_of_different_things_are_refused(drawn: GraphicalPosterior) -> None:
     mixed: Any = {1: model(), 2: drawn}
-    for results in ({}, mixed):
+    nothing: Any = {}
+    for results in (nothing, mixed):
         with pytest.raises(ArgumentError, match="results: must be one or more results of one"):
             GraphicalGroups(results)
 
@@ -156,12 +160,14 @@ def test_groups_are_one_file(
     drawn_groups: GraphicalGroups[GraphicalPosterior], tmp_path: Path
 ) -> None:
     fits = GraphicalGroups({1: model(), 2: model(1)})
-    for number, groups in enumerate((fits, drawn_groups)):
+    both: list[Any] = [fits, drawn_groups]
+    for number, groups in enumerate(both):
         folder = tmp_path / str(number)
         folder.mkdir()
         path = groups.save(folder / "groups")
         assert [p.name for p in folder.iterdir()] == ["groups"]
-        for again in (GraphicalGroups.load(path), nw.load_posterior(path)):
+        copies: list[Any] = [GraphicalGroups.load(path), nw.load_posterior(path)]
+        for again in copies:
             assert again.group_keys == groups.group_keys
             pd.testing.assert_frame_equal(again.summary(), groups.summary())
             assert type(again[groups.group_keys[0]]) is type(groups[groups.group_keys[0]])
@@ -176,14 +182,14 @@ def test_a_posterior_is_one_file_without_pickles(drawn: GraphicalPosterior, tmp_
     assert [p.name for p in tmp_path.iterdir()] == ["p.npz"]
     with np.load(path, allow_pickle=False) as held:
         assert json.loads(str(held["model"]))["columns"] == ["a", "b", "chain"]
-    again = nw.load_posterior(path)
+    again: Any = nw.load_posterior(path)
     np.testing.assert_array_equal(again.potential_draws, drawn.potential_draws)
     np.testing.assert_array_equal(again.model.potentials, drawn.model.potentials)
 
 
 def test_files_of_version_0_1_are_read() -> None:
     numbers = json.loads((VERSION_0_1 / "numbers.json").read_text())
-    old = {
+    old: dict[str, Any] = {
         "graphical/cgm": nw.load_posterior(VERSION_0_1 / "graphical-cgm.json"),
         "graphical/bayes": nw.load_posterior(VERSION_0_1 / "graphical-bayes.npz"),
     }
@@ -198,7 +204,7 @@ def test_files_of_version_0_1_are_read() -> None:
 @pytest.mark.parametrize("method", ["cgm", "naive-mle"])
 def test_fits_are_those_of_version_0_1(method: str) -> None:
     numbers = json.loads((VERSION_0_1 / "numbers.json").read_text())
-    found = nw.infer(nw.Release.load(VERSION_0_1 / "graphical.json"), method=method)
+    found: Any = nw.infer(nw.Release.load(VERSION_0_1 / "graphical.json"), method=method)
     for columns, shares in numbers[f"graphical/{method}"].items():
         np.testing.assert_allclose(np.ravel(found.marginal(columns.split(","))), shares, rtol=1e-9)
 

@@ -30,7 +30,7 @@ Q, N = 3, 40
 Flow = Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 
 
-def prior_draws(number: int) -> tuple[np.ndarray, collapsed.Prior]:
+def prior_draws(number: int) -> tuple[np.ndarray, Any]:
     problem, _ = simulate(number, N, 1.0, Q - 1, 1)
     rng = np.random.default_rng(2)
     drawn = prior_statistics(rng, problem.n, problem.box_prior, 1, Q, n_noise=None)

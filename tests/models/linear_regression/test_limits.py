@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from noisewise.inference import methods
-from noisewise.models.base import Method
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.priors import CovariateMoments
 from tests.inference.agreement import TOLERANCE, departures, known, summary
@@ -14,7 +15,7 @@ from tests.inference.regressions import CHAINS, DRAWS, GROUPS, problem, table
 from tests.reference import regression_reference as reference
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
-LINEAR = methods("linear-regression")
+LINEAR: Any = methods("linear-regression")
 
 
 def tables(n: int) -> list[np.ndarray]:
@@ -87,7 +88,7 @@ def test_given_moments_are_what_a_prior_with_these_moments_is() -> None:
     tau2 = 0.5 / rng.gamma(25.0, size=400_000)
     x = rng.normal(rng.normal(0, np.sqrt(tau2)), np.sqrt(tau2))
     drawn = CovariateMoments.from_draws(x[:, None])
-    run: Method = LINEAR["gibbs-prior"]
+    run = LINEAR["gibbs-prior"]
     formula = run(given, 0, CHAINS, DRAWS, None)
     other = run(RegressionProblem(**{**vars(given), "covariates": drawn}), 1, CHAINS, DRAWS, None)
     assert (formula.details["moments"], other.details["moments"]) == (

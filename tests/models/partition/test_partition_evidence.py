@@ -37,7 +37,8 @@ Errors = dict[str, np.ndarray]
 def probability_errors(partitions: int) -> tuple[np.ndarray, Errors]:
     """Full-data probabilities, and release minus full, shape (data sets, draws, cutoffs)."""
     rng = np.random.default_rng(987)
-    full, errors = [], {}
+    full: list[np.ndarray] = []
+    errors: dict[str, list[np.ndarray]] = {}
     for _ in range(DATA_SETS):
         columns = table(rng, ROWS, 1.0)
         full.append(whole(columns).probabilities(CUTOFFS)[0])
@@ -131,9 +132,9 @@ def test_quantiles_on_the_set_up_of_the_thesis() -> None:
         full = whole(columns).quantiles(p)[0]
         errors["centred"].append(_quantile(columns, p, True, 0.5) - full)
         for share in shares:
-            found = _quantile(columns, p, False, share)
-            errors[f"symmetric, share {share}"].append(found - full)
-    found = {}
+            near = _quantile(columns, p, False, share)
+            errors[f"symmetric, share {share}"].append(near - full)
+    found: dict[str, float] = {}
     for name, error in errors.items():
         e = np.array(error)
         known = e[~np.isnan(e)]

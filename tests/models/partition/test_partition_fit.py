@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from noisewise.artifact import ArgumentError
-from noisewise.models.partition import partition_moments
 from noisewise.models.partition.conjugate_regression import (
     NormalInverseGammaPrior,
     Zellner,
@@ -65,14 +64,19 @@ def test_assignment_is_uniform(partitions: int) -> None:
 def test_assignment_rejects_the_uneven_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """65,535 would favour low numbers: 65,536 is no multiple of 1,000."""
     drawn = [np.array([65_535, 64_999, 65_000, 7], np.uint16), np.array([1000, 5], np.uint16)]
-    monkeypatch.setattr(partition_moments.os, "urandom", lambda size: drawn.pop(0).tobytes())
+    monkeypatch.setattr(os, "urandom", lambda size: drawn.pop(0).tobytes())
     assert assign(4, 1000).tolist() == [999, 7, 0, 5]
 
 
 def test_assignment_asks_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    asked: list[int] = []
     real = os.urandom
-    monkeypatch.setattr(partition_moments.os, "urandom", lambda n: asked.append(n) or real(n))
+
+    def urandom(size: int) -> bytes:
+        asked.append(size)
+        return real(size)
+
+    monkeypatch.setattr(os, "urandom", urandom)
     assign(100, 10)
     assert sum(asked) >= 200
 
