@@ -1,4 +1,4 @@
-"""May this be spent, may this budget be set: the decisions, and nothing but the decisions.
+"""Rules of spending and of setting budgets: the decisions, and nothing but the decisions.
 
 Pure functions from an account and a request to the account afterwards and the line that goes into
 its history. Both stores call these with the account's row locked, so there is one place in the
@@ -29,7 +29,8 @@ from noisewise.privacy.ledger.accounts import (
 )
 from noisewise.privacy.ledger.hash_chain import sealed
 
-LONGEST_DESCRIPTION = 1000
+MAX_DESCRIPTION_LENGTH = 1000
+"""Characters of a description that are kept (chosen)."""
 
 BY_RECORD = {"linear-regression", "exponential-family"}
 BY_RECORD |= {"posterior-probability", "posterior-quantile"}
@@ -37,7 +38,7 @@ BY_RECORD |= {"posterior-probability", "posterior-quantile"}
 
 
 def charge(account: Account, cost: Cost) -> int:
-    """What ``cost`` takes from ``account``, in its units; refused where it does not fit."""
+    """Return what ``cost`` takes from ``account``, in its units; refuse what does not fit."""
     _same_relation(account, cost.neighbours)
     _same_unit(account, cost.unit)
     units = _converted(account, cost)
@@ -47,7 +48,7 @@ def charge(account: Account, cost: Cost) -> int:
 
 
 def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entry]:
-    """The account after the spend, and the entry that records it."""
+    """Return the account after the spend, and the entry that records it."""
     units = charge(account, cost)
     after = replace(
         account,
@@ -69,7 +70,7 @@ def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entr
 
 
 def asked_budget(epsilon: float | None, rho: float | None) -> tuple[Accounting, float]:
-    """Exactly one of the two currencies."""
+    """Return the currency and amount of a budget, of which exactly one may be given."""
     if epsilon is not None and rho is None:
         return "pure", epsilon
     if rho is not None and epsilon is None:
@@ -88,7 +89,7 @@ def opened(
     neighbours: str | None,
     unit: str | None = None,
 ) -> Account:
-    """An account with no history yet; its chain begins at the ledger's own name."""
+    """Return an account with no history yet; its chain begins at the ledger's own name."""
     name = PARAMETER[accounting]
     return Account(
         dataset=printable(dataset, "dataset"),
@@ -136,11 +137,11 @@ def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Accoun
 
 
 def cleaned(description: str) -> str:
-    """A description any store can keep: a spend must not fail over a stray character."""
+    """Return a description any store can keep: a spend must not fail over a stray character."""
     if not isinstance(description, str):
         raise ArgumentError(f"description={description!r}: expected a text")
     text = "".join(c if c.isprintable() else " " for c in description)
-    return text[:LONGEST_DESCRIPTION]
+    return text[:MAX_DESCRIPTION_LENGTH]
 
 
 def _recorded(after: Account, **what: Any) -> tuple[Account, Entry]:
