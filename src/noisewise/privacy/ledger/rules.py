@@ -32,8 +32,9 @@ from noisewise.privacy.ledger.hash_chain import sealed
 MAX_DESCRIPTION_LENGTH = 1000
 """Characters of a description that are kept (chosen)."""
 
-BY_RECORD = {"linear-regression", "exponential-family"}
-BY_RECORD |= {"posterior-probability", "posterior-quantile"}
+RECORD_FAMILIES = frozenset(
+    {"linear-regression", "exponential-family", "posterior-probability", "posterior-quantile"}
+)
 """Families of which version 0.1 could protect records only, as it described their spends."""
 
 
@@ -189,14 +190,14 @@ def with_known_unit(account: Account, history: Iterable[Entry]) -> Account:
     if account.unit is not None or not account.spent_units:
         return account
     spends = [entry.description for entry in history if entry.kind == "spend"]
-    return replace(account, unit=RECORD) if set(spends) <= BY_RECORD else account
+    return replace(account, unit=RECORD) if set(spends) <= RECORD_FAMILIES else account
 
 
 def refuse_untrue_unit(account: Account, wanted: Account, history: Iterable[Entry]) -> None:
     """Raise a BudgetError where people are stated as the unit of spends that protect records."""
     if account.unit is not None or wanted.unit in (None, RECORD):
         return
-    if any(entry.description in BY_RECORD for entry in history if entry.kind == "spend"):
+    if any(entry.description in RECORD_FAMILIES for entry in history if entry.kind == "spend"):
         raise BudgetError(
             f"dataset {account.dataset!r} has spends that protect records, so its unit cannot be "
             f"{wanted.unit!r}. Set a budget under another dataset name"

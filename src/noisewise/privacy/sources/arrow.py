@@ -98,7 +98,7 @@ class ArrowSource:
     """Source over local data: one table, or several files that make up one."""
 
     def __init__(self, *batches: Batches, selects: Callable[[], KeptRecords] = whole) -> None:
-        """Files and tables keep all their records; ``selects`` says so of a frame or dataset."""
+        """Read the batches; ``selects`` tells which records a frame or dataset keeps, else all."""
         self._all = batches
         self._selects = selects
 
