@@ -115,7 +115,7 @@ def crowd(kind: type) -> pa.Table:
 
 
 def test_more_sums_than_fit_into_one_answer(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pushdown, "MOST_SUMS", 4)
+    monkeypatch.setattr(pushdown, "MAX_SUMS_PER_QUERY", 4)
     assert same(load("duckdb", table()).sum(PLANS["all, grouped"]), oracle("all, grouped"))
 
 

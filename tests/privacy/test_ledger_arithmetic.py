@@ -159,7 +159,7 @@ def test_a_long_or_odd_description_does_not_stop_a_spend() -> None:
     cost = Cost("pure", 0.1, "replace-one")
     _, entry = rules.spend(account(), cost, "a\0b\ud800c\n" + "x" * 5000)
     assert entry.description.startswith("a b c x")
-    assert len(entry.description) == rules.LONGEST_DESCRIPTION
+    assert len(entry.description) == rules.MAX_DESCRIPTION_LENGTH
 
 
 def test_cost_of_a_guarantee() -> None:

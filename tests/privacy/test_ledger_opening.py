@@ -86,7 +86,7 @@ def test_a_ledger_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_busy_ledger_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(sqlite, "LOCK_PATIENCE_S", 0.01)
     path = tmp_path / "ledger.db"
     with open_ledger(path, create=True) as ledger:
         ledger.set_budget("people", epsilon=1.0)
@@ -145,7 +145,7 @@ def test_commits_are_durable_and_wait_their_turn_whatever_the_defaults(postgres_
 def test_an_account_locked_by_a_stalled_session_is_reported(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "PATIENCE_S", "0.01")
+    monkeypatch.setattr(postgres, "LOCK_PATIENCE_S", "0.01")
     with psycopg.connect(postgres_url) as stalled:
         stalled.execute("CREATE SCHEMA IF NOT EXISTS stalled")
         stalled.commit()

@@ -105,7 +105,7 @@ def infer(
     draws: int = 1000,
     progress: Progress | bool | None = None,
     same_population: bool = False,
-    **options: Unpack[GraphicalOptions],
+    **options: Any,
 ) -> Result: ...
 
 

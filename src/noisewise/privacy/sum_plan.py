@@ -42,6 +42,11 @@ class CellCounts:
     codes: tuple[Coded, ...]
     cliques: tuple[tuple[int, ...], ...]
 
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of each clique's table: how many levels each code has."""
+        return tuple(tuple(len(self.codes[i].levels) for i in c) for c in self.cliques)
+
 
 @dataclass(frozen=True)
 class Histogram:

@@ -9,6 +9,7 @@ so that fourth moments come out of the same kernel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -186,15 +187,15 @@ class _Cells(_Part):
     """Contingency tables."""
 
     def __init__(self, part: CellCounts, groups: int) -> None:
-        self._shapes = [tuple(len(part.codes[i].levels) for i in clique) for clique in part.cliques]
-        self._sizes = [int(np.prod(shape)) for shape in self._shapes]
+        self._sizes = [math.prod(shape) for shape in part.shapes]
         super().__init__(sum(self._sizes), groups)
         self._part = part
 
     def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
         start = 0
-        for clique, shape, size in zip(self._part.cliques, self._shapes, self._sizes, strict=True):
-            index = tuple(codes[self._part.codes[i].column] for i in clique)
+        part = self._part
+        for clique, shape, size in zip(part.cliques, part.shapes, self._sizes, strict=True):
+            index = tuple(codes[part.codes[i].column] for i in clique)
             cell = np.ravel_multi_index(index, shape)
             self._sums[start : start + size] += self._count(cell, size, group)
             start += size

@@ -1,4 +1,4 @@
-"""What a ledger counts, and in what unit: exact whole numbers of 10⁻¹².
+"""Accounts, entries and costs of a ledger, in exact whole numbers of 10⁻¹².
 
 A budget is a promise, so its arithmetic must not drift. Every amount is read as the decimal number
 a person would write (the shortest one that names the float: ``0.1`` is one tenth) and kept as a
@@ -16,21 +16,23 @@ import math
 import numbers
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from noisewise.artifact import ArgumentError, Guarantee
 
 Accounting = Literal["pure", "zcdp"]
-"""How an account adds up: ε, or ρ of zero-concentrated privacy (Bun and Steinke 2016)."""
+"""The currency of an account or a cost."""
 Kind = Literal["budget", "spend"]
-"""What an entry of the ledger is."""
+"""What an entry of a history records."""
 
 UNITS_PER_ONE = 10**12
-"""Units in which budgets are counted, per ε or ρ of one (chosen): whole numbers add exactly."""
-LARGEST = 2**63 - 1
-"""The largest whole number that both databases hold."""
+"""Units in an epsilon or rho of 1 (chosen: finer than any budget, and 64 bits reach 9 million)."""
+MAX_UNITS = 2**63 - 1
+"""The largest amount: both databases keep 64-bit integers."""
+MAX_NAME_LENGTH = 200
+"""Characters of a name of a dataset, a relation or a unit (chosen)."""
 PARAMETER = {"pure": "epsilon", "zcdp": "rho"}
-"""The number that each accounting adds up."""
+"""What the amounts of each currency are called."""
 
 RECORD = "record"
 """The privacy unit where each record is protected by itself."""
@@ -46,7 +48,7 @@ def unit_word(column: str | None) -> str:
 
 
 def exact(value: object, name: str) -> Fraction:
-    """The decimal number a float stands for; anything but a positive finite number is refused."""
+    """Return the decimal number a float stands for; refuse all but positive, finite numbers."""
     # A numpy float prints its type in its repr, hence float() first.
     number = math.nan
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
@@ -60,12 +62,12 @@ def exact(value: object, name: str) -> Fraction:
 
 
 def spend_units(amount: Fraction, name: str) -> int:
-    """An amount to be taken away, rounded up to whole units."""
+    """Return an amount to be taken away, rounded up to whole units."""
     return _within_64_bits(math.ceil(amount * UNITS_PER_ONE), name)
 
 
 def budget_units(amount: Fraction, name: str) -> int:
-    """An amount to be made available, rounded down to whole units."""
+    """Return an amount to be made available, rounded down to whole units."""
     units = _within_64_bits(math.floor(amount * UNITS_PER_ONE), name)
     if units < 1:
         raise ArgumentError(f"{name}={float(amount)!r}: a budget is at least 1e-12")
@@ -73,23 +75,25 @@ def budget_units(amount: Fraction, name: str) -> int:
 
 
 def _within_64_bits(units: int, name: str) -> int:
-    if units > LARGEST:
+    if units > MAX_UNITS:
         raise ArgumentError(
-            f"{name} is too large: amounts are kept in 64 bits, up to {decimal(LARGEST)}"
+            f"{name} is too large: amounts are kept in 64 bits, up to {decimal(MAX_UNITS)}"
         )
     return units
 
 
 def decimal(units: int) -> str:
-    """Units written out as a decimal number, exactly: ``100000000000`` is ``0.1``."""
+    """Return units as a decimal number, exactly: ``100000000000`` is ``0.1``."""
     whole, rest = divmod(units, UNITS_PER_ONE)
     return f"{whole}.{rest:012d}".rstrip("0").rstrip(".")
 
 
 def printable(value: object, name: str) -> str:
-    """A name that every store, terminal and JSON file can carry."""
-    if not isinstance(value, str) or not value.strip() or len(value) > 200:
-        raise ArgumentError(f"{name}={value!r}: expected a text of 1 to 200 characters")
+    """Return a name that every store, terminal and JSON file can carry, or refuse it."""
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME_LENGTH:
+        raise ArgumentError(
+            f"{name}={value!r}: expected a text of 1 to {MAX_NAME_LENGTH} characters"
+        )
     if not value.isprintable():
         raise ArgumentError(f"{name}={value!r}: expected printable characters only")
     return value
@@ -118,7 +122,7 @@ class Cost:
 
     @property
     def asked(self) -> str:
-        """The amount as written into the ledger, the shortest text that names the float."""
+        """Return the amount as written into the ledger, the shortest text that names the float."""
         return repr(float(self.amount))
 
     def __str__(self) -> str:
@@ -155,27 +159,27 @@ class Account:
 
     @property
     def parameter(self) -> str:
-        """ "epsilon" or "rho": what the amounts of this account mean."""
+        """Return "epsilon" or "rho": what the amounts of this account mean."""
         return PARAMETER[self.accounting]
 
     @property
     def budget(self) -> float:
-        """All that may ever be spent."""
+        """Return all that may ever be spent."""
         return self.budget_units / UNITS_PER_ONE
 
     @property
     def spent(self) -> float:
-        """What is spent so far."""
+        """Return what is spent so far."""
         return self.spent_units / UNITS_PER_ONE
 
     @property
     def remaining_units(self) -> int:
-        """What may still be spent, in whole units."""
+        """Return what may still be spent, in whole units."""
         return self.budget_units - self.spent_units
 
     @property
     def remaining(self) -> float:
-        """What may still be spent."""
+        """Return what may still be spent."""
         return self.remaining_units / UNITS_PER_ONE
 
 
@@ -205,15 +209,15 @@ class Entry:
 
     @property
     def amount(self) -> float:
-        """The spend, or the new budget, in the account's own ε or ρ."""
+        """Return the spend, or the new budget, in the account's own ε or ρ."""
         return self.units / UNITS_PER_ONE
 
     @property
     def former(self) -> float | None:
-        """The budget before this change of budget; None for spends and for the first budget."""
+        """Return the budget before this change; None for spends and for the first budget."""
         return None if self.former_units is None else self.former_units / UNITS_PER_ONE
 
-    def columns(self) -> tuple[Any, ...]:
+    def columns(self) -> tuple[str | int | None, ...]:
         """Return all that the digest covers; the unit where there is one, as of version 0.2."""
         covered = {name: value for name, value in vars(self).items() if name != "digest"}
         unit = covered.pop("unit")

@@ -1,6 +1,6 @@
-"""Entries chained by SHA-256, so that a history edited or cut afterwards does not pass an audit.
+"""A hash chain of entries: a history edited or cut afterwards does not pass an audit.
 
-Each entry's digest covers all its columns and the digest before it; the first one builds on the
+Each entry's SHA-256 covers all its columns and the digest before it; the first one builds on the
 ledger's own name, the account's row holds the last. The chain has no key: it catches a row edited,
 deleted or reordered, not an intruder who recomputes every digest or removes an account whole. The
 receipts in the release files, which live elsewhere, catch those.
@@ -19,19 +19,19 @@ from noisewise.privacy.ledger.accounts import PARAMETER, Account, Cost, Entry, F
 
 
 def digest_of(entry: Entry) -> str:
-    """SHA-256 over every column but the digest itself, in JSON (which quotes, so nothing blurs)."""
+    """Return SHA-256 over every column but the digest, in JSON (quoted, so that none merge)."""
     content = json.dumps(entry.columns(), separators=(",", ":"), default=repr)
     return hashlib.sha256(content.encode("ascii")).hexdigest()
 
 
 def sealed(**columns: Any) -> Entry:
-    """An entry with its digest."""
+    """Return an entry with its digest."""
     open_entry = Entry(**columns, digest="")
     return replace(open_entry, digest=digest_of(open_entry))
 
 
 def verify(ledger: str, account: Account, entries: Sequence[Entry]) -> Iterator[Finding]:
-    """Replay a history from its start, and compare where it ends with the account's row."""
+    """Replay a history, compare where it ends with the account's row, and yield what is wrong."""
     if not entries:
         yield Finding(account.dataset, "the account has no history: its entries were deleted")
         return
@@ -93,7 +93,7 @@ def _applied(account: Account, entry: Entry) -> Account:
 def match(
     ledger: str, entries: Iterable[Entry], receipts: Iterable[tuple[Receipt, Cost]]
 ) -> Iterator[Finding]:
-    """Every release must have been paid for: once, here, and in full."""
+    """Yield releases that were not paid for: once, here, and in full."""
     spends = {entry.entry: entry for entry in entries if entry.kind == "spend"}
     claimed: set[str] = set()
     for receipt, cost in receipts:

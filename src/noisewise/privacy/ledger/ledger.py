@@ -1,4 +1,4 @@
-"""The ledger as its users see it: who may spend how much, and what was spent.
+"""The ledger: who may spend how much, and what was spent.
 
 The spend is committed before :meth:`Ledger.spend` returns, and callers draw noise only after it
 has returned. A crash in between wastes budget; it can never overdraw it. Asking twice for the same
@@ -30,7 +30,7 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """The ledger's own name, a UUID given when it was created."""
+        """Return the ledger's own name, a UUID given when it was created."""
         return self._store.id
 
     def set_budget(
@@ -59,12 +59,12 @@ class Ledger:
         return after
 
     def accounts(self) -> tuple[Account, ...]:
-        """All accounts, by name."""
+        """Return all accounts, by name."""
         with self._reading() as rows:
             return rows.accounts()
 
     def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
-        """The history of one account, oldest first: spends and changes of budget."""
+        """Return the history of one account, oldest first: spends and changes of budget."""
         with self._reading() as rows:
             return rows.entries(self._find(rows, dataset).dataset)
 
@@ -87,7 +87,7 @@ class Ledger:
         return Receipt(ledger=self.id, dataset=entry.dataset, entry=entry.entry)
 
     def audit(self, receipts_and_costs: Iterable[tuple[Receipt, Cost]] = ()) -> tuple[Finding, ...]:
-        """What is wrong with the ledger, or with releases that say it paid for them.
+        """Return what is wrong with the ledger, or with releases that say it paid for them.
 
         Nothing found means: no account is overdrawn, no history was edited or cut, and every
         given release was paid for here, once and in full.
@@ -143,7 +143,7 @@ class Ledger:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One transaction at a time per connection, and none over a connection cloned by fork."""
+        """Hold the connection: one transaction at a time, and none over one cloned by fork."""
         if os.getpid() != self._process:
             raise ArgumentError(
                 "this ledger was opened in another process, whose connection cannot be shared: "

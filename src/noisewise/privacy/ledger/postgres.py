@@ -21,25 +21,29 @@ from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_
 if TYPE_CHECKING:
     import psycopg
 
-PATIENCE_S = 60
-"""Seconds to wait for a lock that another program holds (chosen)."""
-# Any constant will do: it only keeps two first users from creating the tables at once.
+LOCK_PATIENCE_S = 60
+"""Wait so long for another session's lock, and hold our own no longer when suspended (chosen)."""
+CONNECT_PATIENCE_S = 10
+"""Wait so long for the server, unless the URL says otherwise (chosen)."""
 CREATION_LOCK = 6_647_935_241
-# Not to_regclass(): its cache would not see the tables a racing session has just created.
+"""An advisory lock that keeps two first users from creating the tables at once (chosen: any
+constant will do)."""
 TABLES = (
     "SELECT tablename FROM pg_catalog.pg_tables "
     "WHERE tablename = 'noisewise_ledger' AND schemaname = ANY (current_schemas(false))"
 )
+"""Asks whether the ledger's tables exist. Not to_regclass(): its cache would not see the tables a
+racing session has just created."""
 UNITS = (
     "SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid = 'noisewise_account'::regclass "
     "AND attname = 'unit' AND NOT attisdropped"
 )
-"""Asks whether accounts have a privacy unit; ledgers of version 0.1 had none."""
+"""Asks whether the column is there that version 0.1 did not have."""
 DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', true) "
     "WHERE current_setting('synchronous_commit') = 'off'"
 )
-"""Makes a commit wait for the disk where the server's default would not."""
+"""Makes a transaction wait for the disk where the server's settings would not."""
 
 
 class PostgresStore:
@@ -91,29 +95,29 @@ class PostgresStore:
 
     @property
     def id(self) -> str:
-        """The ledger's own name."""
+        """Return the ledger's own name."""
         return self._id
 
     @property
     def place(self) -> str:
-        """Database and host."""
+        """Return database and host."""
         return f"the database {self._place}"
 
     @contextmanager
     def reading(self) -> Iterator[Rows]:
-        """One snapshot; writers are not kept waiting."""
+        """Hold one snapshot; writers are not kept waiting."""
         with self._transaction():
             self._execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield Rows(self._execute, units=self._has_units())
 
     @contextmanager
     def writing(self) -> Iterator[Rows]:
-        """Accounts are locked as they are read, and on disk at the end."""
+        """Lock accounts as they are read; what was written is on disk at the end."""
         with self._transaction():
             self._execute(DURABLE)
             # Neither wait for ever for another's lock, nor hold our own for ever if suspended.
             for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
-                self._execute("SELECT set_config(?, ?, true)", (name, f"{PATIENCE_S}s"))
+                self._execute("SELECT set_config(?, ?, true)", (name, f"{LOCK_PATIENCE_S}s"))
             if not self._has_units():
                 self._execute("SELECT pg_advisory_xact_lock(?)", (CREATION_LOCK,))
                 for statement in ADD_UNITS:
@@ -151,7 +155,7 @@ class PostgresStore:
 
 
 def _options(url: str) -> dict[str, Any]:
-    """The URL taken apart, or an error that does not repeat it."""
+    """Return the URL taken apart, or raise an error that does not repeat it."""
     try:
         import psycopg
     except ImportError:
@@ -168,11 +172,11 @@ def _options(url: str) -> dict[str, Any]:
             "the ledger's URL cannot be read (not shown, it may hold a password); expected "
             "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
-    return {"connect_timeout": 10, "application_name": "noisewise", **options}
+    return {"connect_timeout": CONNECT_PATIENCE_S, "application_name": "noisewise", **options}
 
 
 def _no_stray_separators(url: str) -> None:
-    """A bare @, / or ? in a password makes part of it look like the host, which errors name."""
+    """Refuse a bare @, / or ? in a password: part of it would pass for the host in errors."""
     rest = url.split("://", 1)[1]
     authority = rest.replace("?", "/").split("/", 1)[0]
     if rest.count("@") > authority.count("@") or authority.count("@") > 1:

@@ -1,4 +1,4 @@
-"""May this be spent, may this budget be set: the decisions, and nothing but the decisions.
+"""Rules of spending and of setting budgets: the decisions, and nothing but the decisions.
 
 Pure functions from an account and a request to the account afterwards and the line that goes into
 its history. Both stores call these with the account's row locked, so there is one place in the
@@ -29,16 +29,17 @@ from noisewise.privacy.ledger.accounts import (
 )
 from noisewise.privacy.ledger.hash_chain import sealed
 
-LONGEST_DESCRIPTION = 1000
-"""Characters of an entry's description, at most (chosen)."""
+MAX_DESCRIPTION_LENGTH = 1000
+"""Characters of a description that are kept (chosen)."""
 
-BY_RECORD = {"linear-regression", "exponential-family"}
-BY_RECORD |= {"posterior-probability", "posterior-quantile"}
+RECORD_FAMILIES = frozenset(
+    {"linear-regression", "exponential-family", "posterior-probability", "posterior-quantile"}
+)
 """Families of which version 0.1 could protect records only, as it described their spends."""
 
 
 def charge(account: Account, cost: Cost) -> int:
-    """What ``cost`` takes from ``account``, in its units; refused where it does not fit."""
+    """Return what ``cost`` takes from ``account``, in its units; refuse what does not fit."""
     _same_relation(account, cost.neighbours)
     _same_unit(account, cost.unit)
     units = _converted(account, cost)
@@ -48,7 +49,7 @@ def charge(account: Account, cost: Cost) -> int:
 
 
 def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entry]:
-    """The account after the spend, and the entry that records it."""
+    """Return the account after the spend, and the entry that records it."""
     units = charge(account, cost)
     after = replace(
         account,
@@ -70,7 +71,7 @@ def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entr
 
 
 def asked_budget(epsilon: float | None, rho: float | None) -> tuple[Accounting, float]:
-    """Exactly one of the two currencies."""
+    """Return the currency and amount of a budget, of which exactly one may be given."""
     if epsilon is not None and rho is None:
         return "pure", epsilon
     if rho is not None and epsilon is None:
@@ -89,7 +90,7 @@ def opened(
     neighbours: str | None,
     unit: str | None = None,
 ) -> Account:
-    """An account with no history yet; its chain begins at the ledger's own name."""
+    """Return an account with no history yet; its chain begins at the ledger's own name."""
     name = PARAMETER[accounting]
     return Account(
         dataset=printable(dataset, "dataset"),
@@ -137,11 +138,11 @@ def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Accoun
 
 
 def cleaned(description: str) -> str:
-    """A description any store can keep: a spend must not fail over a stray character."""
+    """Return a description any store can keep: a spend must not fail over a stray character."""
     if not isinstance(description, str):
         raise ArgumentError(f"description={description!r}: expected a text")
     text = "".join(c if c.isprintable() else " " for c in description)
-    return text[:LONGEST_DESCRIPTION]
+    return text[:MAX_DESCRIPTION_LENGTH]
 
 
 def _recorded(after: Account, **what: Any) -> tuple[Account, Entry]:
@@ -189,14 +190,14 @@ def with_known_unit(account: Account, history: Iterable[Entry]) -> Account:
     if account.unit is not None or not account.spent_units:
         return account
     spends = [entry.description for entry in history if entry.kind == "spend"]
-    return replace(account, unit=RECORD) if set(spends) <= BY_RECORD else account
+    return replace(account, unit=RECORD) if set(spends) <= RECORD_FAMILIES else account
 
 
 def refuse_untrue_unit(account: Account, wanted: Account, history: Iterable[Entry]) -> None:
     """Raise a BudgetError where people are stated as the unit of spends that protect records."""
     if account.unit is not None or wanted.unit in (None, RECORD):
         return
-    if any(entry.description in BY_RECORD for entry in history if entry.kind == "spend"):
+    if any(entry.description in RECORD_FAMILIES for entry in history if entry.kind == "spend"):
         raise BudgetError(
             f"dataset {account.dataset!r} has spends that protect records, so its unit cannot be "
             f"{wanted.unit!r}. Set a budget under another dataset name"

@@ -18,8 +18,8 @@ from typing import Any
 from noisewise.artifact import SourceError
 from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_tables, identity
 
-PATIENCE_S = 60.0
-"""Seconds to wait for a lock that another program holds (chosen)."""
+LOCK_PATIENCE_S = 60.0
+"""Wait so long for another process that holds the file (chosen)."""
 
 
 class SqliteStore:
@@ -34,7 +34,7 @@ class SqliteStore:
             self._connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
                 uri=True,
-                timeout=PATIENCE_S,
+                timeout=LOCK_PATIENCE_S,
                 isolation_level=None,
                 check_same_thread=False,
             )
@@ -68,28 +68,28 @@ class SqliteStore:
 
     def _has_units(self) -> bool:
         """Tell whether the column is there that version 0.1 did not have."""
-        found = self._execute("SELECT name FROM pragma_table_info('noisewise_account')")
-        return ("unit",) in found
+        columns = self._execute("SELECT name FROM pragma_table_info('noisewise_account')")
+        return ("unit",) in columns
 
     @property
     def id(self) -> str:
-        """The ledger's own name."""
+        """Return the ledger's own name."""
         return self._id
 
     @property
     def place(self) -> str:
-        """The file."""
+        """Return what an error calls the file."""
         return repr(str(self._path))
 
     @contextmanager
     def reading(self) -> Iterator[Rows]:
-        """A snapshot; writers wait while it is held."""
+        """Hold a snapshot; writers wait while it is held."""
         with self._transaction("BEGIN") as rows:
             yield rows
 
     @contextmanager
     def writing(self) -> Iterator[Rows]:
-        """The write lock from the start, and on disk at the end."""
+        """Hold the write lock from the start; what was written is on disk at the end."""
         with self._transaction("BEGIN IMMEDIATE") as rows:
             yield rows
 
@@ -130,5 +130,6 @@ def _reason(error: sqlite3.Error) -> str:
     if code == sqlite3.SQLITE_NOTADB:
         return "it is not a SQLite database"
     if code == sqlite3.SQLITE_BUSY:
-        return f"another process has held it for {PATIENCE_S:g} s; nothing was spent, try again"
+        held = f"another process has held it for {LOCK_PATIENCE_S:g} s"
+        return f"{held}; nothing was spent, try again"
     return str(error)

@@ -1,4 +1,4 @@
-"""What a store must offer, and the SQL that SQLite and PostgreSQL have in common.
+"""Stores of a ledger: what one must offer, and the SQL that SQLite and PostgreSQL have in common.
 
 A store gives two things: a transaction, and a way to run a statement in it. How a transaction is
 begun, made durable and kept apart from others is all that differs, and is in the store's own file.
@@ -20,10 +20,8 @@ from noisewise.artifact import SourceError
 from noisewise.privacy.ledger.accounts import Account, Entry
 
 VERSION = 1
-"""The version of the tables which is written and read."""
+"""The version of the tables, kept in them; another one is refused."""
 
-# The account's own check is a second lock on the door: no statement, ours or anyone's, can leave
-# an account overdrawn.
 SCHEMA = (
     "CREATE TABLE noisewise_ledger (id TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL)",
     """CREATE TABLE noisewise_account (
@@ -54,23 +52,24 @@ SCHEMA = (
         CHECK (kind = 'budget' OR unit IS NOT NULL),
         PRIMARY KEY (dataset, number))""",
 )
+"""Statements that create the tables. The account's own check is a second safeguard: no statement,
+ours or anyone's, can leave an account overdrawn."""
 
 ADD_UNITS = (
     "ALTER TABLE noisewise_account ADD COLUMN unit TEXT",
     "ALTER TABLE noisewise_entry ADD COLUMN unit TEXT",
 )
-
-"""What a ledger of version 0.1 lacks."""
+"""Statements that add what a ledger of version 0.1 lacks."""
 
 CREATE_HINT = "create one with `noisewise ledger set LEDGER --dataset NAME --epsilon E`"
-"""Ends errors about a ledger that is not there."""
+"""The remedy that errors name where there is no ledger."""
 
 
 class Execute(Protocol):
     """Run one statement and give back its rows, if it has any."""
 
     def __call__(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """``?`` in the statement stands for a value."""
+        """Return the rows; ``?`` in the statement stands for a value."""
         ...
 
 
@@ -86,27 +85,27 @@ class Rows:
         self._units = units
 
     def account(self, dataset: str) -> Account | None:
-        """One account, kept from other writers until this transaction ends."""
-        found = self._execute(f"{self._all(Account)} WHERE dataset = ?{self._lock}", (dataset,))
-        return Account(*found[0]) if found else None
+        """Return one account, kept from other writers until this transaction ends."""
+        rows = self._execute(f"{self._all(Account)} WHERE dataset = ?{self._lock}", (dataset,))
+        return Account(*rows[0]) if rows else None
 
     def accounts(self) -> tuple[Account, ...]:
-        """All accounts, by name; sorted here because databases differ in how they sort text."""
-        found = self._execute(self._all(Account))
-        return tuple(sorted((Account(*row) for row in found), key=_dataset))
+        """Return all accounts, by name; sorted here because databases sort text differently."""
+        rows = self._execute(self._all(Account))
+        return tuple(sorted((Account(*row) for row in rows), key=_dataset))
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
-        """The history of one account, oldest first."""
-        found = self._execute(f"{self._all(Entry)} WHERE dataset = ? ORDER BY number", (dataset,))
-        return tuple(Entry(*row) for row in found)
+        """Return the history of one account, oldest first."""
+        rows = self._execute(f"{self._all(Entry)} WHERE dataset = ? ORDER BY number", (dataset,))
+        return tuple(Entry(*row) for row in rows)
 
     def strays(self) -> tuple[str, ...]:
-        """Datasets that have a history and no account."""
-        found = self._execute(
+        """Return datasets that have a history and no account."""
+        rows = self._execute(
             "SELECT DISTINCT dataset FROM noisewise_entry "
             "WHERE dataset NOT IN (SELECT dataset FROM noisewise_account)"
         )
-        return tuple(sorted(row[0] for row in found))
+        return tuple(sorted(row[0] for row in rows))
 
     def _all(self, kind: type[Account] | type[Entry]) -> str:
         names = [field.name for field in fields(kind) if self._units or field.name != "unit"]
@@ -138,29 +137,29 @@ class Store(Protocol):
 
     @property
     def id(self) -> str:
-        """The ledger's own name, a UUID given at birth."""
+        """Return the ledger's own name, a UUID given when it was created."""
         ...
 
     @property
     def place(self) -> str:
-        """Where it is, in words fit for an error message: never a password."""
+        """Return where it is, in words fit for an error message: never a password."""
         ...
 
     def reading(self) -> AbstractContextManager[Rows]:
-        """A consistent view that no writer disturbs."""
+        """Return a consistent view that no writer disturbs."""
         ...
 
     def writing(self) -> AbstractContextManager[Rows]:
-        """A transaction alone with the accounts it reads, durable once left without an error."""
+        """Return a transaction alone with the accounts it reads, durable once it ends well."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
 def create_tables(execute: Execute) -> None:
-    """Make an empty ledger and name it."""
+    """Create an empty ledger and name it."""
     for statement in SCHEMA:
         execute(statement)
     execute(
@@ -169,11 +168,11 @@ def create_tables(execute: Execute) -> None:
 
 
 def identity(execute: Execute, place: str) -> str:
-    """The ledger's name, once it is sure that this program can read it."""
-    found = execute("SELECT id, version FROM noisewise_ledger")
-    if len(found) != 1:
-        raise SourceError(f"{place} is damaged: its ledger table has {len(found)} rows, not 1")
-    name, version = found[0]
+    """Return the ledger's name, once it is sure that this program can read it."""
+    rows = execute("SELECT id, version FROM noisewise_ledger")
+    if len(rows) != 1:
+        raise SourceError(f"{place} is damaged: its ledger table has {len(rows)} rows, not 1")
+    name, version = rows[0]
     if version != VERSION:
         raise SourceError(
             f"{place} has ledger version {version}; this noisewise reads version {VERSION}"

@@ -1,4 +1,4 @@
-"""Where the sensitive table lives: files, data frames, Arrow tables, or an engine behind Ibis."""
+"""Sources of the sensitive table: files, data frames, Arrow tables, or an engine behind Ibis."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ACCEPTED = (
     "'postgresql://host/db#table', a pandas or Polars data frame, an Arrow table, "
     "or an Ibis table"
 )
-"""What a source may be, for error messages."""
+"""What a source may be, for the error where it is something else."""
 
 
 def open_source(source: Any) -> Source:
-    """The right reader for whatever the owner has."""
+    """Return the right reader for whatever the owner has."""
     if isinstance(source, str | os.PathLike):
         return _from_text(os.fspath(source))
     if _is_a(source, "ibis", "Table"):
@@ -54,7 +54,7 @@ def _from_text(text: str) -> Source:
 
 
 def _is_a(source: Any, library: str, *kinds: str) -> bool:
-    """Whether it, or a class it derives from, is the library's; without importing the library."""
+    """Return whether its class, or a base of it, is the library's, without importing that."""
     return any(
         kind.__module__.partition(".")[0] == library and kind.__name__ in kinds
         for kind in type(source).__mro__

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,14 @@ from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
 from noisewise.privacy.sums import Accumulator, Columns
 
 BATCH_ROWS = 2**17
-"""Rows that are read at a time (chosen): a column of them is 1 MB."""
-MOST_NAMES = 20
-"""Column names that an error message lists, at most (chosen)."""
+"""Rows that are converted and summed at a time (chosen: some megabytes a column)."""
+
+MAX_NAMES_LISTED = 20
+"""Names of columns that an error lists (chosen)."""
 
 Types = list[tuple[str, pa.DataType | None]]
-"""Columns by name with their Arrow types; None where the engine knows no equal."""
+"""Columns in order, and their types where they have one."""
+
 Result = TypeVar("Result")
 
 
@@ -37,23 +39,26 @@ class Batches(Protocol):
 
     @property
     def name(self) -> str:
-        """What an error calls it."""
+        """Return what an error calls it."""
 
     def types(self) -> Types:
-        """Columns in order and their types (None: not known before it is parsed, as in CSV)."""
+        """Return columns in order and their types (None: not known before parsing, as in CSV)."""
 
     def rows(self) -> int | None:
-        """Rows in all, where cheaply known."""
+        """Return the number of rows, where it is cheaply known."""
 
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
-        """Batches of the plan's columns."""
+        """Yield batches of the plan's columns."""
 
     def explain(self, plan: SumPlan | None) -> NoisewiseError:
-        """What to say after a reading has failed; without a plan, the first look at the table."""
+        """Return the error of a reading that failed; without a plan, of the first look at it."""
 
 
 def guarded(step: Callable[[], Result], explain: Callable[[], NoisewiseError]) -> Result:
-    """Run a step; a library's exception is withheld, as cause and context too: it quotes values."""
+    """Return what a step gives; a library's exception is withheld, for it may quote values.
+
+    It is withheld as cause and context of the error too.
+    """
     try:
         return step()
     except (NoisewiseError, MemoryError, KeyboardInterrupt, SystemExit):
@@ -74,19 +79,19 @@ class TableBatches:
         self._batch_rows = batch_rows
 
     def types(self) -> Types:
-        """As the schema says."""
+        """Return columns and types as the schema has them."""
         return list(zip(self._table.column_names, self._table.schema.types, strict=True))
 
     def rows(self) -> int | None:
-        """Known."""
+        """Return the number of rows."""
         return int(self._table.num_rows)
 
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
-        """Slices, without a copy."""
+        """Yield slices, without a copy."""
         yield from self._table.select(plan.columns).to_batches(max_chunksize=self._batch_rows)
 
     def explain(self, plan: SumPlan | None) -> NoisewiseError:
-        """Nothing is known to fail here."""
+        """Return a general error: nothing is known to fail here."""
         return SourceError(f"{self.name} could not be read to its end")
 
 
@@ -94,12 +99,12 @@ class ArrowSource:
     """Source over local data: one table, or several files that make up one."""
 
     def __init__(self, *batches: Batches, selects: Callable[[], KeptRecords] = whole) -> None:
-        """Files and tables keep all their records; ``selects`` says so of a frame or dataset."""
+        """Read the batches; ``selects`` tells which records a frame or dataset keeps, else all."""
         self._all = batches
         self._selects = selects
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
-        """Columns exist, once each, in every file; numbers are numbers."""
+        """Raise where a column is not there once in every file, or not of a fitting type."""
         for batches in self._all:
             types = guarded(batches.types, partial(batches.explain, None))
             for column in (*numeric, *coded):
@@ -107,23 +112,17 @@ class ArrowSource:
             known = dict(types)
             for column in numeric:
                 if known[column] is not None and not _is_numeric(known[column]):
-                    raise DataError(
-                        f"column {column!r} must be numeric, but holds "
-                        f"{describe_type(known[column])}"
-                    )
+                    raise not_numeric(column, known[column])
             for column in coded:
                 if known[column] is not None and not _is_codable(known[column]):
-                    raise DataError(
-                        f"column {column!r} must hold text or whole numbers, "
-                        f"but holds {describe_type(known[column])}"
-                    )
+                    raise not_codable(column, known[column])
 
     def selection(self) -> KeptRecords:
         """Return which records it hands over."""
         return guarded(self._selects, partial(self._all[0].explain, None))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
-        """One pass; two where people have several records, whose number has to be known first."""
+        """Return the plan's sums, in one pass; in two where people have several records."""
         if plan.person is not None:
             return sum_people(self._all, plan, _columns_and_people, progress)
         accumulator = Accumulator(plan)
@@ -138,7 +137,7 @@ class ArrowSource:
         return accumulator.result()
 
     def stream(self, plan: SumPlan, progress: Progress | None = None) -> Iterator[Columns]:
-        """One pass over the columns themselves."""
+        """Yield the numeric columns themselves, batch by batch, in one pass."""
         total = None if progress is None else self._rows()
         done = 0
         for batches in self._all:
@@ -163,13 +162,38 @@ def _check_there(column: str, types: Types, where: str) -> None:
         # The first line of a CSV file without a header is a record.
         hint = "names are read from its first line" if types else "no column is named by a text"
     else:
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        hint = f"it has: {', '.join(map(repr, names[:MOST_NAMES]))}{more}"
+        hint = f"it has: {listed_names(names)}"
     raise DataError(f"column {column!r} is not in {where}; {hint}")
 
 
+def listed_names(names: Sequence[str]) -> str:
+    """Return names of columns for an error, the first of them where there are many."""
+    more = len(names) - MAX_NAMES_LISTED
+    shown = ", ".join(map(repr, names[:MAX_NAMES_LISTED]))
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def not_numeric(column: str, kind: object) -> DataError:
+    """Return the error of a column that should hold numbers."""
+    return DataError(f"column {column!r} must be numeric, but holds {describe_type(kind)}")
+
+
+def not_codable(column: str, kind: object) -> DataError:
+    """Return the error of a column that should hold categories or ids."""
+    return DataError(
+        f"column {column!r} must hold text or whole numbers, but holds {describe_type(kind)}"
+    )
+
+
+def list_mismatch(code: Coded) -> DataError:
+    """Return the error of text with a public list of numbers, or of numbers with one of text."""
+    textual = isinstance(code.levels[0], str)
+    held, listed = ("numbers", "text") if textual else ("text", "whole numbers")
+    return DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
+
+
 def _columns(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, int]]:
-    """Columns as arrays, batch by batch."""
+    """Yield numeric columns, level indices and the number of rows, batch by batch."""
     for numeric, codes, batch in _batches(batches, plan):
         yield numeric, codes, batch.num_rows
 
@@ -177,7 +201,7 @@ def _columns(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns
 def _columns_and_people(
     batches: Batches, plan: SumPlan
 ) -> Iterator[tuple[Columns, pa.DictionaryArray, int]]:
-    """Level indices and whose record it is, batch by batch; the one may be missing."""
+    """Yield level indices, whose record it is (may be missing) and rows, batch by batch."""
     person = plan.person
     if person is None:
         raise TypeError("the plan names no person")
@@ -190,7 +214,7 @@ def _columns_and_people(
 
 
 def _people(column: pa.Array, name: str, spelled: bool) -> pa.DictionaryArray:
-    """Ids by their distinct values. NaN is missing, and 1.0 is 1, as everywhere."""
+    """Return ids by their distinct values. NaN is missing, and 1.0 is 1, as everywhere."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not pa.types.is_floating(column.type):
@@ -227,17 +251,17 @@ def _batches(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns
 
 
 def unfit(column: str, wanted: str) -> DataError:
-    """A value of the wrong type, not quoted."""
+    """Return the error of a value of the wrong type, which is not quoted."""
     return DataError(f"column {column!r} holds something that is not {wanted}")
 
 
 def misfit(code: Coded) -> DataError:
-    """The same for a column with a public list."""
+    """Return the error of a value of the wrong type in a column with a public list."""
     textual = isinstance(code.levels[0], str)
     return unfit(code.column, "text" if textual else "a whole number, as its public list is")
 
 
-def _is_numeric(kind: Any) -> bool:
+def _is_numeric(kind: pa.DataType) -> bool:
     t = pa.types
     if t.is_dictionary(kind):
         return _is_numeric(kind.value_type)
@@ -246,28 +270,26 @@ def _is_numeric(kind: Any) -> bool:
     return any(is_kind(kind) for is_kind in kinds)
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     t = pa.types
     return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
 
 
-def _is_codable(kind: Any) -> bool:
+def _is_codable(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return _is_codable(kind.value_type)
     return _is_text(kind) or (_is_numeric(kind) and not pa.types.is_decimal(kind))
 
 
 def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
-    """float64 with NaN for NULL; a copy only where the column has NULLs or another type."""
+    """Return float64 with NaN for NULL; a copy only where there are NULLs or another type."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if spelled and _is_text(column.type):
         column = csv_numbers.floats(column)
     if column.type != pa.float64():
         if not _is_numeric(column.type):
-            raise DataError(
-                f"column {name!r} must be numeric, but holds {describe_type(column.type)}"
-            )
+            raise not_numeric(name, column.type)
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
         elif pa.types.is_decimal(column.type):
@@ -279,7 +301,7 @@ def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
 
 
 def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
-    """Index of each value in the public list; -1 missing, -2 unlisted."""
+    """Return the index of each value in the public list; -1 missing, -2 unlisted."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     textual = isinstance(code.levels[0], str)
@@ -287,10 +309,7 @@ def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
         index = csv_numbers.positions(column, code)
     else:
         if _is_text(column.type) != textual and not pa.types.is_null(column.type):
-            held, listed = ("text", "whole numbers") if not textual else ("numbers", "text")
-            raise DataError(
-                f"column {code.column!r} holds {held}, but its public list is of {listed}"
-            )
+            raise list_mismatch(code)
         if spelled:
             csv_numbers.check_levels(column, code)
         index = _looked_up(column, code)
@@ -303,16 +322,16 @@ def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
 
 def _looked_up(column: pa.Array, code: Coded) -> np.ndarray:
     column, levels = _comparable(column, code)
-    found: np.ndarray = (
+    positions: np.ndarray = (
         pc.index_in(column, value_set=levels).fill_null(-2).to_numpy(zero_copy_only=False)
     )
-    index = found.astype(np.int64)
+    index = positions.astype(np.int64)
     index[column.is_null().to_numpy(zero_copy_only=False)] = -1
     return index
 
 
 def _comparable(column: pa.Array, code: Coded) -> tuple[pa.Array, pa.Array]:
-    """Column and list in one type. NaN becomes NULL: both mean missing."""
+    """Return column and list in one type. NaN becomes NULL: both mean missing."""
     if isinstance(code.levels[0], str):
         return column.cast(pa.large_string()), pa.array(code.levels, pa.large_string())
     if pa.types.is_floating(column.type):
@@ -324,13 +343,13 @@ def _comparable(column: pa.Array, code: Coded) -> tuple[pa.Array, pa.Array]:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """float64 with NULL for NaN. Arrow compares bits: adding zero makes 0.0 of -0.0."""
+    """Return float64 with NULL for NaN. Arrow compares bits: adding zero makes 0.0 of -0.0."""
     column = pc.add(column.cast(pa.float64()), 0.0)
     return pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
 
 
 def exact_below(bits: int) -> int:
-    """The least whole number that a float of so many bits may confuse with the next one."""
+    """Return the least whole number that a float of so many bits may confuse with the next."""
     return {16: 2**11, 32: 2**24}.get(bits, 2**53)
 
 

@@ -17,11 +17,11 @@ from noisewise.artifact import DataError
 from noisewise.privacy.lattice import Coded
 
 TRUE = ("true", "True", "TRUE")
-"""Spellings that Arrow reads as true."""
+"""Spellings of 1: what pandas, Arrow, Spark and R write."""
 FALSE = ("false", "False", "FALSE")
-"""Spellings that Arrow reads as false."""
+"""Spellings of 0, likewise."""
 BLANKS = " \t"
-"""What is stripped around numbers."""
+"""Characters around a number that Arrow ignores."""
 EXACT_FLOATS = 2**53
 """From here on, several whole numbers are one float64."""
 
@@ -32,14 +32,14 @@ _LARGE_FLOAT = r"^-?([0-9]{16,}\.0|[0-9](\.[0-9]+)?e\+[0-9]+)$"
 
 
 def are_usual(cells: set[str], kind: pa.DataType) -> bool:
-    """Tell whether Arrow's own parser is likely to read such cells as that type."""
+    """Return whether Arrow's own parser is likely to read such cells as that type."""
     if kind == pa.int64():
         return all(map(_WHOLE.fullmatch, cells))
     return kind != pa.float64() or cells.isdisjoint((*TRUE, *FALSE))
 
 
 def floats(text: pa.Array) -> pa.Array:
-    """Read each cell as float64; NULL stays NULL. Raises ArrowInvalid where one is no number."""
+    """Read each cell as float64; NULL stays NULL. Raise ArrowInvalid where one is no number."""
     text = pc.utf8_trim(text, BLANKS)
     text = pc.if_else(pc.is_in(text, pa.array(TRUE)), "1", text)
     text = pc.if_else(pc.is_in(text, pa.array(FALSE)), "0", text)
@@ -47,13 +47,13 @@ def floats(text: pa.Array) -> pa.Array:
 
 
 def positions(text: pa.Array, code: Coded) -> np.ndarray:
-    """Look up each cell in a list of whole numbers: its index; -1 missing, -2 not on the list."""
+    """Return the index of each cell in a list of whole numbers; -1 missing, -2 not listed."""
     listed: dict[object, int] = {level: index for index, level in enumerate(code.levels)}
     encoded = text.dictionary_encode()
     # The last entry is for missing cells.
-    found = [listed.get(whole(cell), -2) for cell in encoded.dictionary.to_pylist()] + [-1]
-    indices = encoded.indices.fill_null(len(found) - 1).to_numpy(zero_copy_only=False)
-    index: np.ndarray = np.array(found, np.int64)[indices]
+    places = [listed.get(whole(cell), -2) for cell in encoded.dictionary.to_pylist()] + [-1]
+    indices = encoded.indices.fill_null(len(places) - 1).to_numpy(zero_copy_only=False)
+    index: np.ndarray = np.array(places, np.int64)[indices]
     return index
 
 
@@ -103,7 +103,7 @@ def check_ids(ids: pa.Array, column: str) -> None:
 
 
 def merged_ids(column: str) -> DataError:
-    """Return what to say where ids are floats that may stand for several people."""
+    """Return the error of ids that are floats, each of which may stand for several people."""
     return DataError(
         f"column {column!r} holds ids as floating-point numbers of 2**53 or more, which cannot "
         "tell people apart; store them as whole numbers or as text"

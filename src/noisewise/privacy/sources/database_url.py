@@ -1,30 +1,33 @@
-"""A table named by a URL. Neither user, password nor server message reaches an error's text."""
+"""Tables named by a URL. Neither user, password nor server message reaches an error's text."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from noisewise.artifact import ArgumentError, DataError, SourceError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    from ibis.backends import BaseBackend
 
 FORM = (
     "postgresql://user@host/database#table, duckdb://file.db#table, or #schema.table instead of "
     "#table"
 )
-"""What a database URL looks like, for error messages."""
+"""How a URL is written, for errors."""
 
-PATIENCE_S = 30
-"""Wait for a server so long, unless the URL has a ``connect_timeout``: libpq's is minutes."""
-
-Opened = tuple[Any, Callable[[], None]]
-"""An Ibis table, and what closes its connection."""
+CONNECT_PATIENCE_S = 30
+"""Wait for a server so long, unless the URL has a ``connect_timeout`` (chosen: libpq waits for
+minutes)."""
 
 
-def open_table(url: str) -> Opened:
-    """An Ibis table, and the call that closes its connection."""
+def open_table(url: str) -> tuple[ir.Table, Callable[[], None]]:
+    """Return the Ibis table that a URL names, and the call that closes its connection."""
     parts = _split(url)
     openers = {"postgresql": _postgres, "postgres": _postgres, "duckdb": _duckdb}
     if parts.scheme not in openers:
@@ -49,7 +52,8 @@ def _split(url: str) -> SplitResult:
     raise ArgumentError(f"source: this is not a URL; the form is {FORM}")
 
 
-def _ibis(extra: str) -> Any:
+def _ibis(extra: str) -> ModuleType:
+    """Return the package ibis, or raise an error that names the extra to install."""
     try:
         import ibis
 
@@ -59,10 +63,12 @@ def _ibis(extra: str) -> Any:
         raise ArgumentError(
             f"source: reading a database needs more packages: pip install 'noisewise[{extra}]'"
         ) from None
-    return ibis
+    package: ModuleType = ibis
+    return package
 
 
-def _postgres(parts: SplitResult) -> tuple[Any, str]:
+def _postgres(parts: SplitResult) -> tuple[BaseBackend, str]:
+    """Return a connection, and what an error calls the database."""
     ibis = _ibis("postgres")
     import psycopg
 
@@ -70,7 +76,9 @@ def _postgres(parts: SplitResult) -> tuple[Any, str]:
     host = parts.hostname or query.get("host", ["this machine"])[0]
     database = unquote(parts.path.lstrip("/")) or query.get("dbname", ["(default)"])[0]
     where = f"PostgreSQL database {database!r} on {host!r}"
-    patience: dict[str, Any] = {} if "connect_timeout" in query else {"connect_timeout": PATIENCE_S}
+    patience: dict[str, Any] = {"connect_timeout": CONNECT_PATIENCE_S}
+    if "connect_timeout" in query:
+        patience = {}
     with contextlib.suppress(Exception):
         # libpq reads the URL itself: it knows sockets, services, certificates and password files.
         address = parts._replace(fragment="").geturl()
@@ -79,7 +87,8 @@ def _postgres(parts: SplitResult) -> tuple[Any, str]:
     raise SourceError(f"cannot connect to {where}: is it running, and are name and password right?")
 
 
-def _duckdb(parts: SplitResult) -> tuple[Any, str]:
+def _duckdb(parts: SplitResult) -> tuple[BaseBackend, str]:
+    """Return a connection, and what an error calls the file."""
     ibis = _ibis("engines")
     path = Path(unquote(parts.netloc + parts.path))
     where = f"DuckDB file {str(path)!r}"
@@ -90,7 +99,8 @@ def _duckdb(parts: SplitResult) -> tuple[Any, str]:
     raise SourceError(f"cannot open {where}: is it one, and is no other program writing to it?")
 
 
-def _table(backend: Any, name: str, schema: str | None) -> Any:
+def _table(backend: BaseBackend, name: str, schema: str | None) -> ir.Table | None:
+    """Return the table, or None where there is none that can be read."""
     with contextlib.suppress(Exception):
         return backend.table(name, database=schema)
     return None

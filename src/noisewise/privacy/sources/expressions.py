@@ -1,4 +1,4 @@
-"""One record's worth of a plan as Ibis expressions: the same integers from every engine.
+"""Ibis expressions of what one record contributes to a plan: the same integers from every engine.
 
 Engines agree on IEEE subtraction, product and floor, and on comparing numbers; on little else. So:
 
@@ -13,30 +13,33 @@ Engines agree on IEEE subtraction, product and floor, and on comparing numbers; 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import ibis
 
 from noisewise.artifact import Level
 from noisewise.privacy.lattice import Coded, Feature, Scaled
 
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
 INLINE_LEVELS = 100
-"""Longer public lists go to the engine as a (temporary) table: a long IN is read slowly by Ibis,
-and compared term by term by Polars and PostgreSQL."""
+"""Longer public lists go to the engine as a (temporary) table (chosen): a long IN is read slowly by
+Ibis, and compared term by term by Polars and PostgreSQL."""
 
 
-def constant(x: float) -> Any:
-    """The very float64 the local path uses."""
+def constant(x: float) -> ir.Value:
+    """Return a number as the very float64 the local path uses."""
     return ibis.literal(repr(float(x))).cast("float64")
 
 
-def bit(condition: Any) -> Any:
-    """1 where it holds, else 0."""
+def bit(condition: ir.Value) -> ir.Value:
+    """Return 1 where the condition holds, else 0."""
     return ibis.ifelse(condition, _whole(1), _whole(0))
 
 
-def _real(column: Any) -> Any:
-    """float64 with NULL for NaN."""
+def _real(column: ir.Column) -> ir.Value:
+    """Return a column as float64 with NULL for NaN."""
     kind = column.type()
     if kind.is_decimal():
         # Through text, which every engine rounds correctly; decimal to double they do not.
@@ -47,14 +50,14 @@ def _real(column: Any) -> Any:
     return ibis.ifelse(x.isnan(), ibis.null("float64"), x)
 
 
-def number(table: Any, column: str, fill: float | None) -> Any:
-    """A numeric column as float64; missing is NULL, or the fill value."""
+def number(table: ir.Table, column: str, fill: float | None) -> ir.Value:
+    """Return a numeric column as float64; missing is NULL, or the fill value."""
     x = _real(table[column])
     return x if fill is None else ibis.coalesce(x, constant(fill))
 
 
-def value(x: Any, feature: Feature) -> Any:
-    """What a present number contributes, as `lattice.evaluate`; NULL stays NULL."""
+def value(x: ir.Value, feature: Feature) -> ir.Value:
+    """Return what a present number contributes, as `lattice.evaluate`; NULL stays NULL."""
     outside = (x < constant(feature.lower)) | (x > constant(feature.upper))
     if not isinstance(feature, Scaled):
         return bit(outside)
@@ -68,13 +71,13 @@ def value(x: Any, feature: Feature) -> Any:
     return ibis.ifelse(outside, _whole(0), u) if feature.outside == "drop" else u
 
 
-def _whole(value: int) -> Any:
-    """A 64-bit integer: products are at most 2**30, so that the sum of 2**32 records fits."""
+def _whole(value: int) -> ir.Value:
+    """Return a 64-bit integer: products are at most 2**30, so the sum of 2**32 records fits."""
     return ibis.literal(value, "int64")
 
 
-def _scaled(distance: Any, factor: float) -> Any:
-    """``distance * factor``; where IEEE rounds that to zero, PostgreSQL would raise instead."""
+def _scaled(distance: ir.Value, factor: float) -> ir.Value:
+    """Return ``distance * factor``; PostgreSQL would raise where IEEE rounds that to zero."""
     if factor < 1:
         vanishing = constant(_vanishing(factor))
         vanishes = (distance <= vanishing) & (distance >= -vanishing)
@@ -83,7 +86,7 @@ def _scaled(distance: Any, factor: float) -> Any:
 
 
 def _vanishing(factor: float) -> float:
-    """The largest number whose product with a factor below one is rounded to zero."""
+    """Return the largest number whose product with a factor below one is rounded to zero."""
     x = math.ldexp(1 / factor, -1075)
     while x * factor > 0:
         x = math.nextafter(x, 0)
@@ -93,7 +96,7 @@ def _vanishing(factor: float) -> float:
 
 
 def reach(feature: Scaled) -> tuple[float, float]:
-    """An interval that decides every record: beyond it, the lattice value is ``low`` or ``high``.
+    """Return an interval beyond which the lattice value of any record is ``low`` or ``high``.
 
     It is the public interval, unless that is so narrow for its place that rounding keeps its own
     ends short of the lattice's; the local path knows no interval, only the integer clamp.
@@ -108,8 +111,8 @@ def reach(feature: Scaled) -> tuple[float, float]:
     return least, most
 
 
-def key_of(table: Any, code: Coded) -> Any:
-    """A category as text, int64 or (a float column) float64; missing is NULL, or the fill value."""
+def key_of(table: ir.Table, code: Coded) -> ir.Value:
+    """Return a category as text, int64 or (of floats) float64; missing is NULL, or filled."""
     column = table[code.column]
     kind = column.type()
     if kind.is_floating():
@@ -125,30 +128,33 @@ def key_of(table: Any, code: Coded) -> Any:
     return ibis.ifelse(strange, level_of(code.other, key), key)
 
 
-def person_of(table: Any, column: str) -> Any:
-    """Whose record it is; missing is NULL. Of a float column, -0.0 and 0.0 are one person."""
+def person_of(table: ir.Table, column: str) -> ir.Value:
+    """Return whose record it is; missing is NULL. Of floats, -0.0 and 0.0 are one person."""
     if not table[column].type().is_floating():
         return table[column]
     x = _real(table[column])
     return ibis.ifelse(x == constant(0), constant(0), x)
 
 
-def level_of(level: Level, key: Any) -> Any:
-    """A level of the public list in the key's own type."""
+def level_of(level: Level, key: ir.Value) -> ir.Value:
+    """Return a level of the public list in the key's own type."""
     kind = key.type()
     return constant(float(level)) if kind.is_floating() else ibis.literal(level, kind)
 
 
-def is_listed(key: Any, code: Coded) -> Any:
-    """Is the key on the public list? Never NULL; nor a join, which could count a record twice."""
+def is_listed(key: ir.Value, code: Coded) -> ir.Value:
+    """Return whether the key is on the public list, never NULL.
+
+    It is no join, which could count a record twice.
+    """
     if len(code.levels) <= INLINE_LEVELS:
-        found = key.isin([level_of(level, key) for level in code.levels])
+        listed = key.isin([level_of(level, key) for level in code.levels])
     else:
-        found = key.isin(public_list(code, key)["level"])
-    return found.fill_null(False)
+        listed = key.isin(public_list(code, key)["level"])
+    return listed.fill_null(False)
 
 
-def public_list(code: Coded | None, key: Any) -> Any:
-    """The public list as a table of the engine."""
+def public_list(code: Coded | None, key: ir.Value) -> ir.Table:
+    """Return the public list as a table of the engine."""
     levels = () if code is None else code.levels
     return ibis.memtable({"level": levels}, schema={"level": str(key.type())})

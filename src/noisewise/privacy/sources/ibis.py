@@ -11,7 +11,7 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -22,30 +22,34 @@ from noisewise.privacy.selection import KeptRecords
 from noisewise.privacy.sources import csv_numbers
 from noisewise.privacy.sources.arrow import (
     BATCH_ROWS,
-    MOST_NAMES,
     check_floats,
     exact_below,
     guarded,
+    list_mismatch,
+    listed_names,
+    not_codable,
+    not_numeric,
 )
-from noisewise.privacy.sources.column_types import describe_type
-from noisewise.privacy.sources.query_results import Gathered
+from noisewise.privacy.sources.query_results import QueryResults
 from noisewise.privacy.sources.snapshot import snapshot
 from noisewise.privacy.sources.spark import spark_log_off
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Progress, SumPlan, Sums
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
+    import ibis.expr.types as ir
     import numpy as np
 
     from noisewise.privacy.sources.pushdown import Prepared
 
 ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "pyspark": "Spark"}
-"""The engines that are tested, as Ibis and as people call them."""
+"""What an error calls an engine, by Ibis's name for it."""
 
 Answer = TypeVar("Answer")
 
 
 def connect(url: str) -> IbisSource:
-    """A table named by a URL: ``postgresql://user@host/database#table``, ``duckdb://file#table``."""
+    """Return the table a URL names: ``postgresql://user@host/database#table``, ``duckdb://…``."""
     from noisewise.privacy.sources.database_url import open_table
 
     table, close = open_table(url)
@@ -57,28 +61,22 @@ def connect(url: str) -> IbisSource:
 class IbisSource:
     """Source over any Ibis table."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: ir.Table) -> None:
         self._table = table
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
-        """Columns exist; numbers are numbers, and categories can be compared with a list."""
+        """Raise where a column does not exist, or is not of a fitting type."""
         types = self._ask("reading the names of columns", lambda: dict(self._table.schema()))
         for column in (*numeric, *coded):
             if column not in types:
-                names = ", ".join(map(repr, list(types)[:MOST_NAMES]))
-                more = f" and {len(types) - MOST_NAMES} more" if len(types) > MOST_NAMES else ""
-                raise DataError(f"column {column!r} is not in the table; it has: {names}{more}")
+                names = listed_names(list(types))
+                raise DataError(f"column {column!r} is not in the table; it has: {names}")
         for column in numeric:
             if not _is_numeric(types[column]):
-                raise DataError(
-                    f"column {column!r} must be numeric, but holds {describe_type(types[column])}"
-                )
+                raise not_numeric(column, types[column])
         for column in coded:
             if not _is_codable(types[column]):
-                raise DataError(
-                    f"column {column!r} must hold text or whole numbers, but holds "
-                    f"{describe_type(types[column])}"
-                )
+                raise not_codable(column, types[column])
 
     def selection(self) -> KeptRecords:
         """Return which records the expression keeps of the table or view it is made from."""
@@ -87,7 +85,7 @@ class IbisSource:
         return self._ask("looking up the table", lambda: ibis_selection(self._table))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
-        """Push the plan down. An engine says nothing on its way: ``progress`` hears of the end."""
+        """Push the plan down and return its sums; ``progress`` is called once, at the end."""
         from noisewise.privacy.sources.pushdown import prepare
 
         person = () if plan.person is None else (plan.person.column,)
@@ -98,15 +96,15 @@ class IbisSource:
         with self._one_state():
             if plan.person is not None:
                 self._check_ids(plan.person.column)
-            gathered = self._gather(prepared)
+            results = self._run_queries(prepared)
         if progress is not None:
-            progress(gathered.rows, gathered.rows)
-        return gathered.sums()
+            progress(results.rows, results.rows)
+        return results.sums()
 
     def stream(
         self, plan: SumPlan, progress: Progress | None = None
     ) -> Iterator[dict[str, np.ndarray]]:
-        """The columns leave the engine, batch by batch: random partitions are formed here.
+        """Yield the columns as they leave the engine, for random partitions to be formed here.
 
         Spark and Polars hand over the columns asked for as a whole; the other engines stream.
         """
@@ -124,6 +122,7 @@ class IbisSource:
 
     @contextlib.contextmanager
     def _one_state(self) -> Iterator[None]:
+        """Hold a snapshot of the table, where the engine has one."""
         with contextlib.ExitStack() as held:
             self._ask(
                 "beginning a transaction",
@@ -133,7 +132,7 @@ class IbisSource:
             self._ask("ending a transaction", held.close)
 
     def _check_ids(self, column: str) -> None:
-        """Ids that are floats must be small enough to tell two people apart."""
+        """Raise where ids are floats too large to tell two people apart."""
         from noisewise.privacy.sources.pushdown import merged_ids
 
         kind = self._table[column].type()
@@ -143,18 +142,18 @@ class IbisSource:
             if self._fetch("looking at ids", query).column("n")[0].as_py():
                 raise csv_numbers.merged_ids(column)
 
-    def _gather(self, prepared: Prepared) -> Gathered:
-        gathered = Gathered(prepared.plan, prepared.missing, prepared.unlisted)
-        prepared = self._add_totals(prepared, gathered)
-        if gathered.rows > MAX_ROWS:
+    def _run_queries(self, prepared: Prepared) -> QueryResults:
+        results = QueryResults(prepared.plan, prepared.missing, prepared.unlisted)
+        prepared = self._add_totals(prepared, results)
+        if results.rows > MAX_ROWS:
             raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
-        self._add_counts(prepared, gathered)
+        self._add_counts(prepared, results)
         if prepared.plan.person is not None:
-            gathered.count_people(self._fetch("counting people", prepared.people))
-        return gathered
+            results.count_people(self._fetch("counting people", prepared.people))
+        return results
 
-    def _add_totals(self, prepared: Prepared, gathered: Gathered) -> Prepared:
-        """The aggregate; where the table has more groups than the list, of listed groups only.
+    def _add_totals(self, prepared: Prepared, results: QueryResults) -> Prepared:
+        """Add the aggregate; where the table has more groups than the list, of listed groups only.
 
         A listed group can come back twice (complete records or not), and records without a group
         once. One row more, and some group is not on the list: there could be too many to fetch.
@@ -163,24 +162,24 @@ class IbisSource:
         totals = self._fetch("summing", lambda: prepared.totals().limit(most + 1))
         if len(totals) > most:
             prepared = prepared.with_public_list()
-            gathered.add_unlisted(self._fetch("counting groups", prepared.unlisted_groups))
+            results.add_unlisted(self._fetch("counting groups", prepared.unlisted_groups))
             totals = self._fetch("summing over listed groups", prepared.totals)
-        gathered.add_totals(totals)
+        results.add_totals(totals)
         for further in prepared.further_totals():
-            gathered.add_products(self._ask("summing", partial(_collected, further)))
+            results.add_products(self._ask("summing", partial(_collected, further)))
         return prepared
 
-    def _add_counts(self, prepared: Prepared, gathered: Gathered) -> None:
+    def _add_counts(self, prepared: Prepared, results: QueryResults) -> None:
         for number, part in enumerate(prepared.plan.parts):
             if isinstance(part, CellCounts):
                 for position, clique in enumerate(part.cliques):
                     cells = self._fetch("counting cells", partial(prepared.cells, part, clique))
-                    gathered.add_cells(number, part, position, cells)
+                    results.add_cells(number, part, position, cells)
             elif isinstance(part, Histogram):
                 points = self._fetch("counting values", partial(prepared.histogram, part))
-                gathered.add_histogram(number, part, points)
+                results.add_histogram(number, part, points)
 
-    def _fetch(self, step: str, query: Callable[[], Any]) -> pa.Table:
+    def _fetch(self, step: str, query: Callable[[], ir.Table]) -> pa.Table:
         return self._ask(step, lambda: _collected(query()))
 
     def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
@@ -204,8 +203,8 @@ class IbisSource:
         return ENGINES.get(name, name)
 
 
-def _collected(query: Any) -> pa.Table:
-    """The answer as Arrow: Ibis fetches from Spark through pandas, where NULL makes floats."""
+def _collected(query: ir.Table) -> pa.Table:
+    """Return the answer as Arrow: Ibis reads Spark through pandas, where NULL makes floats."""
     backend = query.get_backend()
     if backend.name == "pyspark":
         backend._run_pre_execute_hooks(query)
@@ -220,8 +219,8 @@ def _collected(query: Any) -> pa.Table:
     return query.to_pyarrow()
 
 
-def _batches(query: Any) -> Iterator[pa.RecordBatch]:
-    """The same for an answer as long as the table. Spark cannot send one piece by piece."""
+def _batches(query: ir.Table) -> Iterator[pa.RecordBatch]:
+    """Return an answer as long as the table in batches; Spark sends it as a whole."""
     backend = query.get_backend()
     if backend.name == "pyspark":
         return iter(_collected(query).to_batches(max_chunksize=BATCH_ROWS))
@@ -231,17 +230,16 @@ def _batches(query: Any) -> Iterator[pa.RecordBatch]:
     return iter(query.to_pyarrow_batches(chunk_size=BATCH_ROWS))
 
 
-def _check_list(kind: Any, code: Coded) -> None:
+def _check_list(kind: dt.DataType, code: Coded) -> None:
     if kind.is_string() != isinstance(code.levels[0], str):
-        held, listed = ("text", "whole numbers") if kind.is_string() else ("numbers", "text")
-        raise DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
+        raise list_mismatch(code)
     if kind.is_floating():
         check_floats(code, 8 * kind.nbytes)
 
 
-def _is_numeric(kind: Any) -> bool:
+def _is_numeric(kind: dt.DataType) -> bool:
     return bool(kind.is_numeric() or kind.is_boolean())
 
 
-def _is_codable(kind: Any) -> bool:
+def _is_codable(kind: dt.DataType) -> bool:
     return bool(kind.is_string() or (_is_numeric(kind) and not kind.is_decimal()))

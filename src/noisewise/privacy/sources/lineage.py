@@ -97,8 +97,10 @@ FILE_READERS = ("ReadParquet", "ReadCSV")
 FILE_FUNCTIONS = ("parquet_scan", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson")
 """Functions of DuckDB that read files, which sqlglot does not know."""
 
-SYSTEM_COLUMNS = {"rowid", "file_row_number", "file_index", "filename"}
-SYSTEM_COLUMNS |= {"ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "cmax"}
+SYSTEM_COLUMNS = frozenset(
+    {"rowid", "file_row_number", "file_index", "filename"}
+    | {"ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "cmax"}
+)
 """Columns nobody declared, of DuckDB and PostgreSQL: they say where a row lies, which may depend on
 the others."""
 

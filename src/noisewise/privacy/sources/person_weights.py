@@ -1,4 +1,4 @@
-"""Tables in which people weigh one each, whose records lie scattered over a local table.
+"""Weights by person: tables of counts in which each person weighs one, however many records.
 
 Two passes: how many complete records each person has, then each record with its share. Memory grows
 with the number of people, not of records.
@@ -6,10 +6,12 @@ with the number of people, not of records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS
@@ -24,7 +26,7 @@ Reading = Callable[[Any, SumPlan], Iterator[tuple[Columns, Any, int]]]
 def sum_people(
     tables: Sequence[Any], plan: SumPlan, read: Reading, progress: Progress | None
 ) -> Sums:
-    """The plan's tables of counts, in steps of a person's weight."""
+    """Return the plan's tables of counts, in steps of a person's weight."""
     if plan.person is None or not all(isinstance(p, CellCounts) for p in plan.parts):
         raise TypeError("people are weighed in tables of counts only")
     counted: dict[Any, int] = {}
@@ -40,7 +42,8 @@ def sum_people(
             for person, count in _tally(codes, people):
                 counted[person] = counted.get(person, 0) + count
     _check_alike(counted, plan.person)
-    parts = [np.zeros((_components(p), 1), np.int64) for p in plan.parts]
+    tables_of_counts = [part for part in plan.parts if isinstance(part, CellCounts)]
+    parts = [np.zeros((sum(map(math.prod, p.shapes)), 1), np.int64) for p in tables_of_counts]
     left = dict(counted)
     places = _two_spellings(counted, tables)
     total, done = done, 0
@@ -48,7 +51,9 @@ def sum_people(
         for codes, people, rows in read(table, plan):
             _place(places, people, number)
             _take(left, _tally(codes, people))
-            _add(codes, people, plan, counted, parts)
+            shares = _shares(people, plan.person, counted)
+            for part, sums in zip(tables_of_counts, parts, strict=True):
+                _add(codes, people, part, shares, sums)
             done += rows
             if progress is not None:
                 progress(done, total)
@@ -59,15 +64,15 @@ def sum_people(
     return Sums(tuple(parts), sizes, tuple(sorted(missing)), tuple(sorted(unlisted)))
 
 
-def _tally(codes: Columns, people: Any) -> Iterator[tuple[Any, int]]:
-    """Who has complete records in a batch, and how many."""
+def _tally(codes: Columns, people: pa.DictionaryArray) -> Iterator[tuple[Any, int]]:
+    """Return who has complete records in a batch, and how many."""
     ids, index = _present(codes, people)
     counts = np.bincount(index, minlength=len(ids)).tolist()
     return ((person, count) for person, count in zip(ids, counts, strict=True) if count)
 
 
 def _take(left: dict[Any, int], tally: Iterator[tuple[Any, int]]) -> None:
-    """Whoever has more records now than were counted would weigh more than one."""
+    """Take a batch's records from those counted; more than were counted would weigh over one."""
     for person, count in tally:
         left[person] = left.get(person, 0) - count
         if left[person] < 0:
@@ -75,7 +80,7 @@ def _take(left: dict[Any, int], tally: Iterator[tuple[Any, int]]) -> None:
 
 
 def _check_alike(people: Iterable[Any], person: Person) -> None:
-    """To be 7 in one file and "7" in another would be to weigh two."""
+    """Raise where ids are of two types: one who is 7 here and "7" there would weigh two."""
     if len({isinstance(one, str) for one in people}) > 1:
         raise DataError(
             f"column {person.column!r} holds text in one part of the table and numbers in "
@@ -84,15 +89,15 @@ def _check_alike(people: Iterable[Any], person: Person) -> None:
 
 
 def _two_spellings(people: Mapping[Any, int], tables: Sequence[Any]) -> dict[str, set[int]]:
-    """Ids of CSV files spelled both as "7" and as "7.0"; the files they stand in, none yet."""
+    """Return ids of CSV files spelled both "7" and "7.0", with an empty set for their files."""
     if len(tables) < 2 or not any(table.spelled for table in tables):
         return {}
     floats = [one for one in people if one.endswith(".0") and one.removesuffix(".0") in people]
     return {spelling: set() for one in floats for spelling in (one, one.removesuffix(".0"))}
 
 
-def _place(places: dict[str, set[int]], people: Any, number: int) -> None:
-    """Note in which file an id with two spellings is found."""
+def _place(places: dict[str, set[int]], people: pa.DictionaryArray, number: int) -> None:
+    """Note in which file an id with two spellings stands."""
     if places:
         for one in places.keys() & set(people.dictionary.to_pylist()):
             places[one].add(number)
@@ -115,51 +120,54 @@ def _check_spellings(places: dict[str, set[int]], person: Person) -> None:
 
 
 def _note(
-    codes: Columns, people: Any, person: Person, missing: set[str], unlisted: set[str]
+    codes: Columns,
+    people: pa.DictionaryArray,
+    person: Person,
+    missing: set[str],
+    unlisted: set[str],
 ) -> None:
-    """Names of columns that stand in the way, never a value."""
+    """Note names of columns that stand in the way, never a value."""
     missing |= {column for column, index in codes.items() if (index == -1).any()}
     unlisted |= {column for column, index in codes.items() if (index == -2).any()}
     if people.null_count:
         missing.add(person.column)
 
 
-def _keep(codes: Columns, people: Any) -> np.ndarray:
+def _keep(codes: Columns, people: pa.DictionaryArray) -> np.ndarray:
     kept = people.is_valid().to_numpy(zero_copy_only=False)
     for index in codes.values():
         kept = kept & (index >= 0)
     return np.asarray(kept, bool)
 
 
-def _present(codes: Columns, people: Any) -> tuple[list[Any], np.ndarray]:
-    """Distinct ids of a batch, and their position for each complete record."""
+def _present(codes: Columns, people: pa.DictionaryArray) -> tuple[list[Any], np.ndarray]:
+    """Return the distinct ids of a batch, and their position for each complete record."""
     index = people.indices.fill_null(0).to_numpy(zero_copy_only=False)
     return people.dictionary.to_pylist(), index[_keep(codes, people)]
 
 
+def _shares(people: pa.DictionaryArray, person: Person, counted: dict[Any, int]) -> np.ndarray:
+    """Return the weight of one record of each distinct person of a batch."""
+    # An id that only incomplete records have was not counted, and has no complete record here.
+    ids = people.dictionary.to_pylist()
+    return np.array([person.steps // counted.get(one, 1) for one in ids], np.int64)
+
+
 def _add(
-    codes: Columns, people: Any, plan: SumPlan, counted: dict[Any, int], parts: list[np.ndarray]
+    codes: Columns,
+    people: pa.DictionaryArray,
+    part: CellCounts,
+    shares: np.ndarray,
+    sums: np.ndarray,
 ) -> None:
+    """Add a batch's complete records to the tables of a part, each with its share."""
     kept = _keep(codes, people)
-    ids, index = _present(codes, people)
-    steps = plan.person.steps if plan.person is not None else 0
-    # An id that only incomplete records have was not counted, and has no record here either.
-    shares = np.array([steps // counted.get(i, 1) for i in ids], np.int64)
+    _, index = _present(codes, people)
     weight = shares[index].astype(float)  # a batch's sums stay below 2**53: exact
-    for part, sums in zip(plan.parts, parts, strict=True):
-        if not isinstance(part, CellCounts):
-            continue
-        start = 0
-        for clique in part.cliques:
-            shape = tuple(len(part.codes[i].levels) for i in clique)
-            cell = np.ravel_multi_index(
-                tuple(codes[part.codes[i].column][kept] for i in clique), shape
-            )
-            size = int(np.prod(shape))
-            added = np.bincount(cell, weights=weight, minlength=size)
-            sums[start : start + size, 0] += added.astype(np.int64)
-            start += size
-
-
-def _components(part: Any) -> int:
-    return sum(int(np.prod([len(part.codes[i].levels) for i in clique])) for clique in part.cliques)
+    start = 0
+    for clique, shape in zip(part.cliques, part.shapes, strict=True):
+        cell = np.ravel_multi_index(tuple(codes[part.codes[i].column][kept] for i in clique), shape)
+        size = math.prod(shape)
+        added = np.bincount(cell, weights=weight, minlength=size)
+        sums[start : start + size, 0] += added.astype(np.int64)
+        start += size

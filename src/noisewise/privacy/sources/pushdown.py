@@ -1,4 +1,4 @@
-"""A whole plan as queries: one aggregate for all sums of products, one more per table of counts."""
+"""A plan as queries: one aggregate for all sums of products, one more for each table of counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import ibis
 import ibis.expr.operations as ops
@@ -27,8 +27,14 @@ from noisewise.privacy.sources.expressions import (
 from noisewise.privacy.sources.query_results import sum_name
 from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan
 
-MOST_SUMS = 1000
-"""Sums per query: PostgreSQL has room for 1664 columns in an answer."""
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+MAX_SUMS_PER_QUERY = 1000
+"""Sums per query (chosen): PostgreSQL has room for 1664 columns in an answer."""
+
+BEYOND_ANY_TABLE = 2**62
+"""A LIMIT that no table reaches (chosen)."""
 
 
 @dataclass(frozen=True)
@@ -41,48 +47,50 @@ class Prepared:
     """
 
     plan: SumPlan
-    records: Any
+    records: ir.Table
     values: dict[Feature, str]
     keys: dict[str, str]
     missing: dict[str, str]
     unlisted: dict[str, str]
-    public: Any = None
+    public: ir.Table | None = None
 
-    def totals(self) -> Any:
-        """Product sums, the number of records and what is wrong with them, in one aggregate."""
+    def totals(self) -> ir.Table:
+        """Return product sums, the number of records and what is wrong with them."""
         return self._kept(self._totals())
 
-    def further_totals(self) -> list[Any]:
-        """Product sums that do not fit into one answer."""
+    def further_totals(self) -> list[ir.Table]:
+        """Return the product sums that do not fit into the answer of ``totals``."""
         products = self._products()
         return [
-            self._kept(self._summed(products[start : start + MOST_SUMS]))
-            for start in range(MOST_SUMS, len(products), MOST_SUMS)
+            self._kept(self._summed(products[start : start + MAX_SUMS_PER_QUERY]))
+            for start in range(MAX_SUMS_PER_QUERY, len(products), MAX_SUMS_PER_QUERY)
         ]
 
     def with_public_list(self) -> Prepared:
-        """From now on only groups on the list, which goes to the engine as a table."""
+        """Return the same with groups on the list only, which goes to the engine as a table."""
         return dataclasses.replace(self, public=public_list(self.plan.group, self.records["group"]))
 
-    def unlisted_groups(self) -> Any:
-        """Number of records and what is wrong with them, over all groups that are not listed."""
+    def unlisted_groups(self) -> ir.Table:
+        """Return the number of records and what is wrong with them, over all unlisted groups."""
+        if self.public is None:
+            raise TypeError("the public list was not sent to the engine")
         t = self._totals()
         t = t.anti_join(self.public, t["group"] == self.public["level"])
         names = ("n", *self.missing, *self.unlisted)
         return t.aggregate(**{name: t[name].sum().fill_null(0) for name in names})
 
-    def cells(self, part: CellCounts, clique: tuple[int, ...]) -> Any:
-        """One contingency table: columns c0, c1, … (and ``group``), and the count n."""
+    def cells(self, part: CellCounts, clique: tuple[int, ...]) -> ir.Table:
+        """Return one contingency table: columns c0, c1, … (and ``group``), and the count n."""
         columns = [self.keys[part.codes[i].column] for i in clique]
         return self._counts(columns) if self.plan.person is None else self._weights(columns)
 
-    def people(self) -> Any:
-        """Number of people with a complete record, as column n."""
+    def people(self) -> ir.Table:
+        """Return the number of people with a complete record, as column n."""
         t = self.records.filter(self.records["complete"])
         return t.aggregate(n=t["person"].nunique())
 
-    def _weights(self, columns: list[str]) -> Any:
-        """As ``_counts``, each record with its share of its person."""
+    def _weights(self, columns: list[str]) -> ir.Table:
+        """Return counts as ``_counts`` does, each record with its share of its person."""
         steps = 0 if self.plan.person is None else self.plan.person.steps
         t = self.records.filter(self.records["complete"])
         by = {f"c{i}": t[name] for i, name in enumerate(columns)}
@@ -91,16 +99,16 @@ class Prepared:
         t = t.select(*by, share=share)
         return t.group_by(list(by)).aggregate(n=t["share"].sum())
 
-    def histogram(self, part: Histogram) -> Any:
-        """Lattice values as column c0 (and ``group``), and the count n."""
+    def histogram(self, part: Histogram) -> ir.Table:
+        """Return lattice values as column c0 (and ``group``), and the count n."""
         return self._counts([self.values[part.feature]])
 
-    def _totals(self) -> Any:
+    def _totals(self) -> ir.Table:
         t = self.records
         troubles = {name: t[name].sum() for name in (*self.missing, *self.unlisted)}
-        return self._summed(self._products()[:MOST_SUMS], n=t.count(), **troubles)
+        return self._summed(self._products()[:MAX_SUMS_PER_QUERY], n=t.count(), **troubles)
 
-    def _summed(self, products: list[tuple[str, list[str]]], **more: Any) -> Any:
+    def _summed(self, products: list[tuple[str, list[str]]], **more: ir.Scalar) -> ir.Table:
         t = self.records
         by = ["complete"] if self.plan.group is None else ["complete", "grouped", "group"]
         sums = {
@@ -112,7 +120,7 @@ class Prepared:
         return t.group_by(by).aggregate(**sums, **more)
 
     def _products(self) -> list[tuple[str, list[str]]]:
-        """The name of every sum and the columns that are multiplied for it."""
+        """Return the name of every sum and the columns that are multiplied for it."""
         return [
             (sum_name(p, i), [self.values[part.features[j]] for j in product])
             for p, part in enumerate(self.plan.parts)
@@ -120,7 +128,7 @@ class Prepared:
             for i, product in enumerate(part.products)
         ]
 
-    def _counts(self, columns: list[str]) -> Any:
+    def _counts(self, columns: list[str]) -> ir.Table:
         t = self.records.filter(self.records["complete"])
         by = {f"c{i}": t[name] for i, name in enumerate(columns)}
         if self.plan.group is not None:
@@ -128,15 +136,15 @@ class Prepared:
         t = t.select(**by)
         return self._kept(t.group_by(list(by)).aggregate(n=t.count()))
 
-    def _kept(self, sums: Any) -> Any:
-        """Groups on the list, if that was sent; once summed, no join can count a record twice."""
+    def _kept(self, sums: ir.Table) -> ir.Table:
+        """Return sums of groups on the list, if that was sent; a join counts none of them twice."""
         if self.public is None:
             return sums
         return sums.semi_join(self.public, sums["group"] == self.public["level"])
 
 
-def prepare(table: Any, plan: SumPlan) -> Prepared:
-    """Everything that happens to a single record, in the engine.
+def prepare(table: ir.Table, plan: SumPlan) -> Prepared:
+    """Return the plan with everything that happens to a single record, in the engine.
 
     Groups that are not on the public list stay in: that list may be long, and as a rule everything
     present is on it. Whoever reads the sums drops the others, or has the engine do it
@@ -174,15 +182,15 @@ def prepare(table: Any, plan: SumPlan) -> Prepared:
     )
 
 
-def merged_ids(table: Any, column: str, most: int) -> Any:
-    """The number of finite ids, as column n, that are floats of size ``most`` or more."""
+def merged_ids(table: ir.Table, column: str, most: int) -> ir.Table:
+    """Return the number of finite ids, as column n, that are floats of size ``most`` or more."""
     x = person_of(table, column)
     large = (x >= constant(most)) | (x <= constant(-most))
     finite = (x < constant(math.inf)) & (x > constant(-math.inf))
     return table.filter(large & finite).aggregate(n=ibis._.count())
 
 
-def numbers(table: Any, plan: SumPlan) -> Any:
+def numbers(table: ir.Table, plan: SumPlan) -> ir.Table:
     """Return the plan's numeric columns as float64, filled where a fill value is public, in order.
 
     An engine keeps no order of its own. Sorted by all columns, two rows that are told apart by
@@ -193,29 +201,32 @@ def numbers(table: Any, plan: SumPlan) -> Any:
     return t.order_by(list(plan.numeric))
 
 
-def _once(records: Any) -> Any:
+def _once(records: ir.Table) -> ir.Table:
     """Keep PostgreSQL from working a column out again for every sum it appears in (3 times slower).
 
     It merges nested SELECTs, unless there is a LIMIT; this one is beyond any number of rows.
     """
-    return records.limit(2**62) if records.get_backend().name == "postgres" else records
+    return records.limit(BEYOND_ANY_TABLE) if records.get_backend().name == "postgres" else records
 
 
-def _with_number_of_records(t: Any) -> Any:
-    """Beside each record, as k, how many its person has."""
+def _with_number_of_records(t: ir.Table) -> ir.Table:
+    """Return the records with one column more, k: how many records the person has."""
     if t.get_backend().has_operation(ops.WindowFunction):
         return t.mutate(k=t.count().over(ibis.window(group_by=t["person"])))
     # Polars, as Ibis speaks it, has no window. A person is in the other table once.
     return t.join(t.group_by("person").aggregate(k=t.count()), "person")
 
 
-def _complete(t: Any, numbers: dict[str, str], keys: dict[str, str], plan: SumPlan) -> Any:
+def _complete(
+    t: ir.Table, numbers: dict[str, str], keys: dict[str, str], plan: SumPlan
+) -> ir.BooleanColumn:
+    """Return whether a record lacks nothing that the plan needs."""
     present = [t[x].notnull() for x in numbers.values()] + [t[f"l{key}"] for key in keys.values()]
     present += [] if plan.person is None else [t["person"].notnull()]
     return functools.reduce(operator.and_, present)
 
 
-def _grouping(t: Any, group: Coded | None, keys: dict[str, str]) -> dict[str, Any]:
+def _grouping(t: ir.Table, group: Coded | None, keys: dict[str, str]) -> dict[str, ir.Value]:
     if group is None:
         return {}
     key = t[keys[group.column]]

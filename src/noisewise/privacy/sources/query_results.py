@@ -1,4 +1,4 @@
-"""What an engine sends back, put in its place: keys become positions in the public lists."""
+"""Results of a plan's queries, put together: keys become positions in the public lists."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums,
 
 
 def sum_name(part: int, component: int) -> str:
-    """The column that holds one sum of products."""
+    """Return the name of the column that holds one sum of products."""
     return f"s{part}_{component}"
 
 
-class Gathered:
+class QueryResults:
     """The sums of one plan while the answers to its queries come in."""
 
     def __init__(
         self, plan: SumPlan, missing: Mapping[str, str], unlisted: Mapping[str, str]
     ) -> None:
-        """Column by column of the answers: which of the table's columns it finds fault with."""
+        """Keep, by columns of the answers, which column of the table they report on."""
         self.rows = 0
         self._plan = plan
         self._parts = [np.zeros((_components(p), plan.groups), np.int64) for p in plan.parts]
@@ -39,7 +39,7 @@ class Gathered:
         self._unlisted: set[str] = set()
 
     def add_totals(self, totals: pa.Table) -> None:
-        """Product sums and group sizes."""
+        """Add product sums and group sizes."""
         self._note(totals)
         group = self._groups(totals)
         if self._plan.group is not None and ((group < 0) & _flags(totals, "grouped")).any():
@@ -49,7 +49,7 @@ class Gathered:
         self.add_products(totals)
 
     def add_products(self, totals: pa.Table) -> None:
-        """The product sums this answer has."""
+        """Add the product sums this answer has."""
         group = self._groups(totals)
         kept = _flags(totals, "complete") & (group >= 0)
         names = set(totals.column_names)
@@ -59,32 +59,32 @@ class Gathered:
                     np.add.at(self._parts[p][i], group[kept], _integers(totals, name)[kept])
 
     def count_people(self, counted: pa.Table) -> None:
-        """Sizes are numbers of people, where records are weighed by them."""
+        """Set the sizes to numbers of people, where records are weighed by them."""
         self._sizes = _integers(counted, "n")
 
     def add_unlisted(self, summary: pa.Table) -> None:
-        """Records of groups that are not on the list: known of, but not summed."""
+        """Note records of groups that are not on the list: known of, but not summed."""
         self._note(summary)
         if self._plan.group is not None:
             self._unlisted.add(self._plan.group.column)
 
     def add_cells(self, number: int, part: CellCounts, position: int, cells: pa.Table) -> None:
-        """One contingency table, behind those of the cliques before it."""
+        """Add one contingency table, behind those of the cliques before it."""
         self._weigh(cells)
         codes = [part.codes[i] for i in part.cliques[position]]
         index = [_positions(cells.column(f"c{i}"), code) for i, code in enumerate(codes)]
         listed = np.all([column >= 0 for column in index], axis=0)
-        shape = tuple(len(code.levels) for code in codes)
-        cell = np.ravel_multi_index(tuple(np.where(listed, i, 0) for i in index), shape)
-        start = sum(_cells(part, clique) for clique in part.cliques[:position])
+        shapes = part.shapes
+        cell = np.ravel_multi_index(tuple(np.where(listed, i, 0) for i in index), shapes[position])
+        start = sum(map(math.prod, shapes[:position]))
         self._add(number, np.where(listed, start + cell, -1), cells)
 
     def add_histogram(self, number: int, part: Histogram, points: pa.Table) -> None:
-        """Counts on lattice points."""
+        """Add counts on lattice points."""
         self._add(number, _integers(points, "c0") - part.feature.low, points)
 
     def sums(self) -> Sums:
-        """What was gathered."""
+        """Return the sums of all answers."""
         return Sums(
             tuple(self._parts),
             self._sizes,
@@ -93,13 +93,13 @@ class Gathered:
         )
 
     def _note(self, answer: pa.Table) -> None:
-        """Rows, and columns (never values) that stand in the way."""
+        """Count rows, and note columns (never values) that stand in the way."""
         self.rows += int(_integers(answer, "n").sum())
         self._missing |= _troubled(answer, self._may_miss)
         self._unlisted |= _troubled(answer, self._may_not_list)
 
     def _weigh(self, cells: pa.Table) -> None:
-        """Every table is of the same records (shares of people), so all add up to the same."""
+        """Raise where a table does not add up to the same as those before: all are of one state."""
         weight = int(_integers(cells, "n").sum())
         if self._weight is not None and weight != self._weight:
             raise changed()
@@ -112,14 +112,14 @@ class Gathered:
         np.add.at(self._parts[number], place, _integers(counts, "n")[kept])
 
     def _groups(self, answer: pa.Table) -> np.ndarray:
-        """Position of each row's group, -1 where it is not on the list."""
+        """Return the position of each row's group, -1 where it is not on the list."""
         if self._plan.group is None:
             return np.zeros(len(answer), np.int64)
         return _positions(answer.column("group"), self._plan.group)
 
 
-def _positions(keys: Any, code: Coded) -> np.ndarray:
-    """Positions in the public list; as in the local path a float column is compared as floats."""
+def _positions(keys: pa.ChunkedArray, code: Coded) -> np.ndarray:
+    """Return positions in the public list; as in the local path, floats are compared as floats."""
     lookup: dict[Any, int] = {}
     convert = float if pa.types.is_floating(keys.type) else lambda level: level
     for position, level in enumerate(code.levels):
@@ -128,7 +128,7 @@ def _positions(keys: Any, code: Coded) -> np.ndarray:
 
 
 def _integers(answer: pa.Table, name: str) -> np.ndarray:
-    """Whole numbers; the cast refuses whatever is not one."""
+    """Return a column of whole numbers; the cast refuses whatever is not one."""
     column = answer.column(name).combine_chunks().cast(pa.int64())
     values: np.ndarray = column.to_numpy(zero_copy_only=False)
     return values
@@ -146,9 +146,5 @@ def _components(part: Part) -> int:
     if isinstance(part, ProductSums):
         return len(part.products)
     if isinstance(part, CellCounts):
-        return sum(_cells(part, clique) for clique in part.cliques)
+        return sum(map(math.prod, part.shapes))
     return part.feature.high - part.feature.low + 1
-
-
-def _cells(part: CellCounts, clique: tuple[int, ...]) -> int:
-    return math.prod(len(part.codes[i].levels) for i in clique)

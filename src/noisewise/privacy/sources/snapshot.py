@@ -1,4 +1,4 @@
-"""All questions of a plan see one state of the table, where the engine has such a thing.
+"""Snapshots: all queries of a plan see one state of the table, where the engine has such a thing.
 
 A plan is several queries. Were a record written between two of them, tables of counts would differ
 in how many people they are of, and a check made by one query would not hold for the next.
@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from noisewise.artifact import ArgumentError, SourceError
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from ibis.backends import BaseBackend
 
-def snapshot(backend: Any) -> contextlib.AbstractContextManager[None]:
-    """Within it, every query to the backend sees the same records."""
-    holders = {"postgres": _postgres, "duckdb": _duckdb}
-    return holders[backend.name](backend.con) if backend.name in holders else _nothing()
+
+def snapshot(backend: BaseBackend) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which every query to the backend sees the same records."""
+    if backend.name == "postgres":
+        return _postgres_transaction(backend.con)
+    if backend.name == "duckdb":
+        return _duckdb_transaction(backend.con)
+    return contextlib.nullcontext()
 
 
 def changed() -> SourceError:
-    """What to say where two readings of the table do not agree."""
+    """Return the error to raise where two readings of the table do not agree."""
     return SourceError(
         "the table changed while it was read, which takes more than one reading; release from a "
         "copy that nobody writes to"
@@ -30,8 +37,8 @@ def changed() -> SourceError:
 
 
 @contextlib.contextmanager
-def _postgres(connection: Any) -> Iterator[None]:
-    """Not READ ONLY: a long public list travels as a temporary table."""
+def _postgres_transaction(connection: Any) -> Iterator[None]:
+    """Hold a repeatable-read transaction; not READ ONLY, for public lists as temporary tables."""
     from psycopg.pq import TransactionStatus
 
     idle = connection.info.transaction_status == TransactionStatus.IDLE
@@ -47,8 +54,8 @@ def _postgres(connection: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _duckdb(connection: Any) -> Iterator[None]:
-    """Any transaction of DuckDB's is a snapshot, so the owner's own will do."""
+def _duckdb_transaction(connection: DuckDBPyConnection) -> Iterator[None]:
+    """Hold a transaction; any of DuckDB's is a snapshot, so the owner's own will do."""
     if _in_transaction(connection):
         yield
         return
@@ -62,12 +69,11 @@ def _duckdb(connection: Any) -> Iterator[None]:
     connection.commit()
 
 
-def _in_transaction(connection: Any) -> bool:
-    """Else every statement is a transaction, with a number of its own. To try ends the owner's."""
+def _in_transaction(connection: DuckDBPyConnection) -> bool:
+    """Return whether two statements have one transaction number, without disturbing the owner's.
+
+    Outside a transaction every statement is one, with a number of its own. To begin one, and see
+    whether that fails, would end the owner's.
+    """
     one, other = (connection.execute("SELECT txid_current()").fetchone() for _ in range(2))
     return bool(one == other)
-
-
-@contextlib.contextmanager
-def _nothing() -> Iterator[None]:
-    yield
