@@ -165,3 +165,51 @@ def test_a_method_and_an_option_the_model_has_not() -> None:
         nw.infer(release, "gibbs")
     with pytest.raises(ArgumentError, match=r"lam: is no option of this model .*; it takes spread"):
         nw.infer(release, lam=1.0)
+
+
+def test_check_and_plan_take_the_options_of_infer() -> None:
+    release = (
+        nw.models.find("two-means")
+        .owner()
+        .release(nw.release.Blank(500), columns=["before", "after"], bounds=BOUNDS, epsilon=5.0)
+    )
+    narrow, wide = (nw.check(release, trials=50, seed=1, spread=s) for s in (0.05, 0.9))
+    assert narrow.of("exact").width[0] < wide.of("exact").width[0] / 3
+    with pytest.raises(ArgumentError, match="lam: is no option of this model"):
+        nw.check(release, lam=1.0)
+
+
+def test_what_comes_with_noisewise_stays() -> None:
+    from noisewise.artifact import unregister_statistic
+    from noisewise.privacy.sensitivity import unregister_privacy
+
+    with pytest.raises(ArgumentError, match="'linear-regression' comes with noisewise and stays"):
+        nw.models.unregister("linear-regression")
+    with pytest.raises(ReleaseError, match="'gram' comes with noisewise and stays"):
+        unregister_statistic("gram")
+    import noisewise.privacy  # noqa: F401  # registers the built-in parts
+
+    with pytest.raises(ArgumentError, match="its proved bound stays"):
+        unregister_privacy("gram")
+
+
+def test_a_broken_package_of_somebody_else_is_left_out(tmp_path: Path) -> None:
+    declared = tmp_path / "broken-1.dist-info"
+    declared.mkdir()
+    (declared / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (declared / "entry_points.txt").write_text("[noisewise.models]\nbroken = no_such_module\n")
+    code = "import noisewise as nw; print(nw.models.names())"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "linear-regression" in ended.stdout
+    assert "the model 'broken' of another package" in ended.stderr
+
+
+def test_keys_in_another_order(tmp_path: Path) -> None:
+    content = json.loads(released().to_json())
+    path = tmp_path / "sorted.json"
+    path.write_text(json.dumps(content, sort_keys=True))
+    assert nw.load(path) == nw.Release.load(path)

@@ -57,7 +57,7 @@ def run(where: str, statement: str) -> list[Any]:
         with database:
             return database.execute(statement).fetchall()
     finally:
-        connection.close()
+        database.close()
 
 
 def only(ledger: Ledger) -> Any:

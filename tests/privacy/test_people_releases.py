@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from noisewise.artifact import DataError, SourceError
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
-from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan
+from noisewise.privacy.sum_plan import CellCounts, Person, ProductSums, SumPlan
 
 PLAN = SumPlan((CellCounts((Coded("a", ("x", "y")),), ((0,),)),), None, Person("user", 1000))
 WORDS: dict[str, Any] = {"cliques": [("a",)], "levels": {"a": ("x", "y")}, "epsilon": 1.0}
@@ -129,3 +130,10 @@ def test_people_whose_every_id_is_missing() -> None:
     found = ArrowSource(TableBatches(table)).sum(PLAN)
     assert found.missing == ("user",)
     np.testing.assert_array_equal(found.parts[0], 0)
+
+
+def test_people_are_weighed_in_tables_only() -> None:
+    """A Gram matrix of people with several records would need another bound."""
+    plan = SumPlan((ProductSums((), ((),)),))
+    with pytest.raises(TypeError, match="weighed in tables of counts only"):
+        replace(plan, person=Person("user", 2**20))

@@ -72,6 +72,7 @@ class TwoMeansSimulator(BatchSimulator[TwoMeansProblem]):
     """Simulated sums of two columns."""
 
     analyst = ANALYST
+    reference_method = "exact"
 
     def usual_methods(self, release: Release) -> tuple[str, ...]:
         """Return the only method."""

@@ -14,11 +14,13 @@ from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.output_files import check_page, check_writable
 from noisewise.cli.shared_options import (
     AsJson,
+    ModelOptions,
     OtherCovariates,
     OtherResponse,
     PageFile,
     PriorFile,
     SimulationSeed,
+    read_options,
     read_prior_option,
 )
 
@@ -35,6 +37,7 @@ def check(
     x: OtherCovariates = None,
     y: OtherResponse = None,
     prior: PriorFile = None,
+    option: ModelOptions = None,
     trials: Annotated[int, typer.Option(help="Simulated releases for every method.")] = 200,
     seed: SimulationSeed = 0,
     out: Annotated[
@@ -57,7 +60,7 @@ def check(
 
     result = simulate.check(
         given, method or None, prior=read_prior_option(prior), x=x or None, y=y, trials=trials,
-        seed=seed,
+        seed=seed, **read_options(option),
     )  # fmt: skip
     if out is not None:
         result.save(out)

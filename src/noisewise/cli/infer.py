@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +11,13 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import frame_table, plain_console, show_json
 from noisewise.cli.messages import Flag, in_shell_words
 from noisewise.cli.output_files import check_writable
-from noisewise.cli.parsing import parse_assignments
 from noisewise.cli.shared_options import (
     AsJson,
+    ModelOptions,
     OtherCovariates,
     OtherResponse,
     PriorFile,
+    read_options,
     read_prior_option,
 )
 
@@ -55,14 +54,7 @@ def infer(
     x: OtherCovariates = None,
     y: OtherResponse = None,
     prior: PriorFile = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="An option of the model, such as lam=1e-4 or inference=exact; repeat.",
-        ),
-    ] = None,
+    option: ModelOptions = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
     chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
     draws: Annotated[int, typer.Option(help="Draws kept per chain.")] = 1000,
@@ -101,23 +93,6 @@ def infer(
         _show(result, given, out)
     if not result.converged:
         typer.echo(f"warning: {result.status}", err=True)
-
-
-def read_options(given: list[str] | None) -> dict[str, Any]:
-    """Return a model's options: JSON where the text is JSON, else the text itself."""
-    from noisewise.inference import infer as run
-
-    own = inspect.signature(run).parameters
-    options: dict[str, Any] = {}
-    for name, text in parse_assignments(given, "--option").items():
-        if name in own:
-            flag = name.replace("_", "-")
-            raise ArgumentError(f"--option {name}: is an option of its own, --{flag}")
-        try:
-            options[name] = json.loads(text)
-        except json.JSONDecodeError:
-            options[name] = text
-    return options
 
 
 def _is_result(path: Path) -> bool:

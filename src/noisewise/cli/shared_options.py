@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from noisewise.artifact import ArgumentError
+from noisewise.cli.parsing import parse_assignments
 
 OtherCovariates: TypeAlias = Annotated[
     list[str] | None,
@@ -37,6 +40,33 @@ TableFile: TypeAlias = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a CSV file instead.")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+ModelOptions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of the model, such as lam=1e-4 or inference=exact; repeat.",
+    ),
+]
+"""Options that only one model has."""
+
+
+def read_options(given: list[str] | None) -> dict[str, Any]:
+    """Return a model's options: JSON where the text is JSON, else the text itself."""
+    from noisewise.inference import infer as run
+
+    own = inspect.signature(run).parameters
+    options: dict[str, Any] = {}
+    for name, text in parse_assignments(given, "--option").items():
+        if name in own:
+            flag = name.replace("_", "-")
+            raise ArgumentError(f"--option {name}: is an option of its own, --{flag}")
+        try:
+            options[name] = json.loads(text)
+        except json.JSONDecodeError:
+            options[name] = text
+    return options
 
 
 def read_prior_option(path: Path | None) -> object:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference import combine
 from noisewise.inference.posterior import Posterior
@@ -263,7 +264,10 @@ def load(path: str | os.PathLike[str]) -> Release | Result:
     file = Path(path)
     try:
         with file.open("rb") as opened:
-            is_release = b'"noisewise-release"' in opened.read(HEAD)
+            head = opened.read(HEAD)
+            # Other programs may write the keys of a release in another order.
+            text = head + opened.read(MAX_BYTES) if head.lstrip().startswith(b"{") else head
+            is_release = b'"noisewise-release"' in text
     except OSError as error:
         raise ArgumentError(f"path: cannot read {str(file)!r}: {error.strerror}") from None
     return Release.load(file) if is_release else load_posterior(file)

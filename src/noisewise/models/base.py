@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.forms import ReleaseForm, discover_with, forget_form, register_form
+from noisewise.artifact.user_warnings import warn_user
 
 if TYPE_CHECKING:
     import numpy as np
@@ -179,6 +180,8 @@ class Simulator(ABC, Generic[P]):
     clamping_biases: bool = False
     """Whether clamped records bias the model's results: its methods do not know of bounds."""
 
+    reference_method: str | None = None
+    """The exact method, with whose intervals those of others are compared where it was run."""
     interval_methods: tuple[str, ...] = ()
     """The methods that give intervals, where not all do."""
 
@@ -319,6 +322,8 @@ def unregister(name: str) -> None:
         >>> "passing" in nw.models.names()
         False
     """
+    if name in _MODELS and type(_MODELS[name]).__module__.startswith("noisewise."):
+        raise ArgumentError(f"model: {name!r} comes with noisewise and stays")
     _MODELS.pop(name, None)
     forget_form(name)
 
@@ -361,7 +366,13 @@ def names() -> tuple[str, ...]:
 def load_plugins() -> None:
     """Import the models that installed packages declare as entry points ``noisewise.models``."""
     for entry in entry_points(group="noisewise.models"):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as error:  # noqa: BLE001  # whatever the other package does wrong
+            warn_user(
+                f"the model {entry.name!r} of another package ({entry.value}) could not be loaded "
+                f"and is left out: {type(error).__name__}: {error}"
+            )
 
 
 discover_with(load_plugins)

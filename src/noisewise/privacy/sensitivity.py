@@ -129,7 +129,9 @@ def register_privacy(kind: str) -> Callable[[P], P]:
 
 
 def unregister_privacy(kind: str) -> None:
-    """Forget a part that was registered from outside (for tests and notebooks)."""
+    """Forget a part that was registered from outside; those that come with noisewise stay."""
+    if kind in _PRIVACY and type(_PRIVACY[kind]).__module__.startswith("noisewise."):
+        raise ArgumentError(f"privacy: {kind!r} comes with noisewise, and its proved bound stays")
     _PRIVACY.pop(kind, None)
 
 

@@ -80,6 +80,11 @@ class SumPlan:
     group: Coded | None = None
     person: Person | None = None
 
+    def __post_init__(self) -> None:
+        # Sums of products are not weighed by person: their bound holds for one record only.
+        if self.person is not None and not all(isinstance(p, CellCounts) for p in self.parts):
+            raise TypeError("people are weighed in tables of counts only")
+
     @property
     def features(self) -> tuple[Feature, ...]:
         """Every numeric feature, part by part."""

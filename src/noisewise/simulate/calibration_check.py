@@ -30,6 +30,7 @@ def check(
     trials: int = 200,
     seed: int = 0,
     progress: Progress | bool | None = None,
+    **options: Any,
 ) -> Check:
     """Simulate releases like this one, with truths from the prior, and see who finds them.
 
@@ -42,6 +43,7 @@ def check(
         trials: simulated releases for every method.
         seed: of the simulation.
         progress: as for ``infer``.
+        options: of the model, as for ``infer``.
 
     Returns:
         Verdicts on every method, and which to use.
@@ -59,20 +61,22 @@ def check(
         raise ArgumentError(
             f"trials: must be a whole number of at least {FEWEST_TRIALS}, not {trials!r}"
         )
-    simulator, problem = simulated(release, asked(prior, x=x, y=y))
+    simulator, problem = simulated(release, asked(prior, x=x, y=y, **options))
     chosen = choose_methods(release, methods, simulator.usual_methods(release))
     made = simulator.from_prior(np.random.default_rng([seed, trials]), problem, trials)
     outcomes: dict[str, Outcome] = {}
     for method in dict.fromkeys((*simulator.yardstick(chosen), *chosen)):
         with reporting(progress, f"{trials} trials ({method})") as report:
             outcomes[method] = simulator.run(made, method, seed, report)
-    exact = outcomes.get("exact")
-    checked = [_judged(method, made, outcomes[method], exact) for method in chosen]
+    reference = outcomes.get(simulator.reference_method or "")
+    checked = [_judged(method, made, outcomes[method], reference) for method in chosen]
     settings = {**settings_of(release, problem, simulator), "trials": trials, "seed": seed}
     return Check(settings, tuple(checked))
 
 
-def _judged(method: str, made: Trials[Any], outcome: Outcome, exact: Outcome | None) -> MethodCheck:
+def _judged(
+    method: str, made: Trials[Any], outcome: Outcome, reference: Outcome | None
+) -> MethodCheck:
     # A trial without an answer is one that did not converge; it has no rank.
     finite = np.isfinite(outcome.draws).all(axis=(1, 2))
     if not finite.any():
@@ -81,8 +85,8 @@ def _judged(method: str, made: Trials[Any], outcome: Outcome, exact: Outcome | N
     u = ranks(draws, truth)
     covered = coverage(draws, truth, LEVEL)
     apart = None
-    if exact is not None and method != "exact":
-        apart = wider(draws, exact.draws[finite], LEVEL)
+    if reference is not None and reference is not outcome:
+        apart = wider(draws, reference.draws[finite], LEVEL)
     return MethodCheck(
         method, made.names,
         tuple(ks(column).p_value for column in u.T),

@@ -44,6 +44,7 @@ def plan(
     width: float | None = None,
     parameter: str | None = None,
     progress: Progress | bool | None = None,
+    **options: Any,
 ) -> Plan:
     """Simulate what interval widths analysts will get, by ε and method, before any is spent.
 
@@ -59,6 +60,7 @@ def plan(
         width: find the smallest ε whose mean interval is no wider.
         parameter: whose interval that is; the first unless named.
         progress: as for ``infer``.
+        options: of the model, as for ``infer``.
 
     Returns:
         Widths and coverage, warnings, and the ε for a wanted width.
@@ -78,7 +80,7 @@ def plan(
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 10:
         raise ArgumentError(f"trials: must be a whole number of at least 10, not {trials!r}")
     grid = sorted(set(map(float, epsilons)))
-    release, question = at(grid[-1]), asked(prior)
+    release, question = at(grid[-1]), asked(prior, **options)
     simulator, problem = simulated(release, question, n)
     usual = simulator.usual_methods(release)
     # The best, and for comparison the one that ignores the noise.

@@ -177,7 +177,9 @@ def register_statistic(statistic: S) -> S:
 
 
 def unregister_statistic(kind: str) -> None:
-    """Forget a statistic that was registered from outside (for tests and notebooks)."""
+    """Forget a statistic that was registered from outside; those of noisewise stay."""
+    if kind in _STATISTICS and _STATISTICS[kind].__module__.startswith("noisewise."):
+        raise ReleaseError(f"statistic: {kind!r} comes with noisewise and stays")
     _STATISTICS.pop(kind, None)
 
 

@@ -200,6 +200,7 @@ class FamilySimulator(BatchSimulator[FamilyProblem]):
     """Simulated one-column releases for ``check`` and ``plan``."""
 
     analyst = ANALYST
+    reference_method = "exact"
 
     def usual_methods(self, release: Release) -> tuple[str, ...]:
         """Return the methods worth trying, best first."""

@@ -231,6 +231,7 @@ class RegressionSimulator(BatchSimulator[RegressionProblem]):
     """Simulated regressions for ``check`` and ``plan``."""
 
     analyst = ANALYST
+    reference_method = "exact"
 
     clamping_biases = True
 
