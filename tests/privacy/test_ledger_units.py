@@ -65,8 +65,8 @@ def run(where: str, *statements: str) -> None:
     database = sqlite3.connect(where)
     with database:
         for statement in statements:
-            connection.execute(statement)
-    connection.close()
+            database.execute(statement)
+    database.close()
 
 
 def old_ledger(where: str, *descriptions: str) -> Receipt | None:

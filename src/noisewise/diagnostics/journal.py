@@ -24,8 +24,8 @@ class Journal:
         >>> import noisewise as nw
         >>> journal = nw.diagnostics.Journal("journal.jsonl")
         >>> journal.put({"epsilon": 1.0}, [{"width": 0.2}], seconds=3)
-        >>> nw.diagnostics.Journal("journal.jsonl").get({"epsilon": 1.0})["rows"]
-        [{'width': 0.2}]
+        >>> nw.diagnostics.Journal("journal.jsonl").get({"epsilon": 1.0})["rows"][0]
+        {'width': 0.2}
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -99,8 +99,8 @@ class Owner:
     Example:
         >>> import noisewise as nw
         >>> owner = nw.models.find("graphical-model").owner()
-        >>> [word.name for word in owner.words]
-        ['clique', 'levels', 'fill', 'other']
+        >>> tuple(word.name for word in owner.words)
+        ('clique', 'levels', 'fill', 'other')
     """
 
     release: Callable[..., Release]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Level
+from noisewise.artifact import AbsentError, ArgumentError, Level
 from noisewise.inference.result import Result
 from noisewise.models.graphical_model.elimination import eliminate, sample_backwards
 from noisewise.models.graphical_model.marginal_oracle import (
@@ -116,8 +116,8 @@ class GraphicalModel(Result):
 
     @property
     def draws(self) -> NoReturn:  # type: ignore[override]
-        """Raise an ArgumentError: a fitted model is one point, without draws."""
-        raise ArgumentError(f"method: {self.method!r} gives no draws; infer with 'bayes'")
+        """Raise an AbsentError: a fitted model is one point, without draws."""
+        raise AbsentError(f"method: {self.method!r} gives no draws; infer with 'bayes'")
 
     @property
     def log_partition(self) -> float:
