@@ -24,8 +24,9 @@ class Journal:
         >>> import noisewise as nw
         >>> journal = nw.diagnostics.Journal("journal.jsonl")
         >>> journal.put({"epsilon": 1.0}, [{"width": 0.2}], seconds=3)
-        >>> nw.diagnostics.Journal("journal.jsonl").get({"epsilon": 1.0})["rows"][0]
-        {'width': 0.2}
+        >>> line = nw.diagnostics.Journal("journal.jsonl").get({"epsilon": 1.0})
+        >>> line["seconds"]
+        3
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
