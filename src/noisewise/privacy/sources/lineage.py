@@ -315,7 +315,7 @@ def _are_distinct_paths(argument: exp.Expression) -> bool:
 
 
 def _is_parquet_option(argument: exp.Expression) -> bool:
-    equation = argument.unnest()
+    equation = argument.this if isinstance(argument, exp.Paren) else argument
     is_named = isinstance(equation, exp.EQ | exp.PropertyEQ | exp.Kwarg)
     return is_named and equation.this.name.lower() in PARQUET_OPTIONS
 
