@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import ibis
@@ -66,6 +67,38 @@ def test_views_of_spark(spark: Any, tmp_path: Any) -> None:
     for query, kept in VIEWS.items():
         spark.sql(f"CREATE OR REPLACE TEMP VIEW derived AS {query.format(table.op().name)}")
         assert IbisSource(backend.table("derived")).selection().kept == kept
+
+
+def test_text_files_of_spark_are_refused(spark: Any, tmp_path: Any) -> None:
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    (tmp_path / "t.json").write_text('{"x": 1}\n')
+    name = f"written_{uuid.uuid4().hex}"
+    csv = spark.read.csv(str(tmp_path / "t.csv"), header=True, mode="DROPMALFORMED", schema="x INT")
+    frames = [csv, spark.read.json(str(tmp_path / "t.json")), spark.read.text(str(tmp_path))]
+    backend = ibis.pyspark.connect(spark)
+    for frame in frames:
+        frame.createOrReplaceTempView("scanned")
+        found = IbisSource(backend.table("scanned")).selection()
+        assert found.kept == "unknown"
+        assert "give noisewise the path" in found.by
+    csv.write.orc(str(tmp_path / name))
+    spark.read.orc(str(tmp_path / name)).createOrReplaceTempView("scanned")
+    assert IbisSource(backend.table("scanned")).selection().kept == "all"
+
+
+@pytest.mark.parametrize(("layout", "kept"), [("parquet", "all"), ("csv", "unknown")])
+def test_a_table_of_spark_is_known_by_its_files(
+    spark: Any, layout: str, kept: str, tmp_path: Any
+) -> None:
+    name = f"stored_{uuid.uuid4().hex}"
+    spark.sql(f"CREATE TABLE {name} (x INT) USING {layout} LOCATION '{tmp_path / name}'")
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW seen AS SELECT x FROM {name}")
+    backend = ibis.pyspark.connect(spark)
+    try:
+        for each in (name, "seen"):
+            assert IbisSource(backend.table(each)).selection().kept == kept
+    finally:
+        spark.sql(f"DROP TABLE {name}")
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "postgres", "spark"])

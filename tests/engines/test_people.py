@@ -256,3 +256,19 @@ def test_an_empty_table_is_a_release_of_noise(give: Give, path: str) -> None:
 def test_whose_record_it_is_must_be_in_the_table(give: Give, path: str) -> None:
     with pytest.raises(DataError, match="column 'who' is not in"):
         nw.release.graphical_model(give(path, GOOD), **{**WORDS, "unit": "who"})
+
+
+@pytest.mark.parametrize("path", QUICK)
+@pytest.mark.parametrize("stranger", [0.1, -2.5, float("inf")])
+def test_float_ids_must_be_whole(give: Give, path: str, stranger: float) -> None:
+    """Float32 and float64 make two people of 0.1."""
+    if path == "csv":
+        pytest.skip("ids in CSV files are text")
+    plan = SumPlan((CellCounts((Coded("a", ("x", "y")),), ((0,),)),), None, Person("user", 1000))
+    for kind in (pa.float32(), pa.float64()):
+        users = pa.array([7.0, None, stranger, -0.0], kind)
+        source = give(path, pa.table({"user": users, "a": ["x"] * 4}))
+        with pytest.raises(DataError, match=r"column 'user' holds ids .* not whole"):
+            open_source(source).sum(plan)
+        whole = give(path, pa.table({"user": users.take(pa.array([0, 1, 3])), "a": ["x"] * 3}))
+        assert open_source(whole).sum(plan).sizes.tolist() == [2]

@@ -208,6 +208,48 @@ def test_files_and_objects_in_duckdb(tmp_path: Path) -> None:
     assert "does not tell" in refused(backend.table("opaque"), "add-remove")
 
 
+def test_text_files_read_by_duckdb_are_refused(tmp_path: Path) -> None:
+    csv, json = tmp_path / "t.csv", tmp_path / "t.json"
+    csv.write_text("word,x\na,1\n")
+    json.write_text('{"word": "a", "x": 1}\n')
+    backend = ibis.duckdb.connect()
+    backend.raw_sql(f"CREATE VIEW scanned AS FROM '{csv}'")
+    backend.raw_sql(f"CREATE VIEW scanned_json AS FROM '{json}'")
+    backend.raw_sql(f"CREATE VIEW guessed AS FROM read_csv_auto('{csv}', ignore_errors=true)")
+    backend.raw_sql(f"CREATE VIEW lines AS FROM read_ndjson('{json}')")
+    backend.raw_sql(f"CREATE TABLE loaded AS FROM '{csv}'")
+    views = [backend.table(name) for name in ("scanned", "scanned_json", "guessed", "lines")]
+    for source in [*views, backend.read_csv(csv), backend.read_json(json)]:
+        for neighbours in BOTH:
+            assert "give noisewise the path of the CSV file" in refused(source, neighbours)
+    assert refused(backend.table("loaded"), "replace-one") == ""
+
+
+PARQUET_ARGUMENTS = {
+    "'{0}'": "all",
+    "['{0}']": "all",
+    "['{0}', '{1}']": "all",
+    "'{0}', binary_as_string=true": "all",
+    "['{0}', '{0}']": "unknown",
+    "['{0}', '{1}', '{2}/*.parquet']": "unknown",
+    "'{0}', file_row_number=true": "unknown",
+    "['{0}', '{1}'], union_by_name=true": "unknown",
+}
+
+
+@pytest.mark.parametrize("function", ["read_parquet", "parquet_scan"])
+@pytest.mark.parametrize(("arguments", "kept"), PARQUET_ARGUMENTS.items())
+def test_parquet_files_read_by_duckdb(
+    function: str, arguments: str, kept: str, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "one.parquet", tmp_path / "other.parquet"]
+    for path in paths:
+        pq.write_table(arrow(RECORDS), path)
+    backend = ibis.duckdb.connect()
+    backend.raw_sql(f"CREATE VIEW made AS FROM {function}({arguments.format(*paths, tmp_path)})")
+    assert open_source(backend.table("made")).selection().kept == kept
+
+
 def test_a_view_named_by_a_url(tmp_path: Path) -> None:
     path = tmp_path / "people.db"
     with duckdb.connect(path) as connection:
@@ -284,6 +326,35 @@ def test_a_filter_over_a_dataset(tmp_path: Path) -> None:
         assert open_source(ds.dataset([whole, whole])).selection().kept == "all"
         assert "a filter" in refused(kept, "replace-one")
         assert refused(kept, "add-remove") == ""
+
+
+def test_a_choice_of_row_groups(tmp_path: Path) -> None:
+    """Whether a group is chosen depends on all of its records, by their statistics."""
+    pq.write_table(arrow(RECORDS), tmp_path / "t.parquet", row_group_size=1)
+    whole = ds.dataset(tmp_path / "t.parquet")
+    fragment = next(whole.get_fragments())
+    files = (whole.schema, whole.format, whole.filesystem)
+    for part in (fragment.subset(pc.field("x") > 0), fragment.subset(row_group_ids=[0])):
+        chosen = ds.FileSystemDataset([part], *files)
+        assert "row groups" in refused(chosen, "add-remove")
+        assert "row groups" in refused(ds.UnionDataset(whole.schema, [chosen]), "add-remove")
+    assert refused(ds.FileSystemDataset([fragment], *files), "replace-one") == ""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # what Ibis asks of pandas
+def test_a_query_behind_a_memtable(tmp_path: Path) -> None:
+    """Ibis keeps a dataset as it is, and computes a lazy frame."""
+    whole = ds.dataset(arrow(RECORDS))
+    assert refused(ibis.memtable(whole), "replace-one") == ""
+    kept = ibis.memtable(whole.filter(pc.field("x") > 0))
+    assert "a filter" in refused(kept, "replace-one")
+    assert refused(kept, "add-remove") == ""
+    (tmp_path / "t.csv").write_text("word,x\na,1\n")
+    text = ibis.memtable(ds.dataset(tmp_path / "t.csv", format="csv"))
+    assert "CSV or JSON" in refused(text, "add-remove")
+    frame = pl.DataFrame(pl.from_arrow(arrow(RECORDS)))
+    for computed in (frame, frame.to_pandas(), arrow(RECORDS), {"x": [1.0]}):
+        assert refused(ibis.memtable(computed), "replace-one") == ""
 
 
 # -- releases ----------------------------------------------------------------------------------

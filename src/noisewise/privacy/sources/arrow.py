@@ -214,7 +214,10 @@ def _columns_and_people(
 
 
 def _people(column: pa.Array, name: str, spelled: bool) -> pa.DictionaryArray:
-    """Return ids by their distinct values. NaN is missing, and 1.0 is 1, as everywhere."""
+    """Return ids by their distinct values. NaN is missing, and 1.0 is 1, as everywhere.
+
+    Float32 and float64 make two people of 0.1: floats must be whole.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not pa.types.is_floating(column.type):
@@ -227,6 +230,9 @@ def _people(column: pa.Array, name: str, spelled: bool) -> pa.DictionaryArray:
     size = pc.abs(column)
     if pc.any(pc.and_(pc.is_finite(size), pc.greater_equal(size, float(most)))).as_py():
         raise csv_numbers.merged_ids(name)
+    is_whole = pc.and_(pc.is_finite(column), pc.equal(pc.floor(column), column))
+    if pc.all(is_whole).as_py() is False:
+        raise csv_numbers.broken_ids(name)
     return column.dictionary_encode()
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError, NoisewiseError, SourceError
-from noisewise.privacy.selection import ALL, KeptRecords, some
+from noisewise.privacy.selection import ALL, KeptRecords, some, unknown
 from noisewise.privacy.sources.arrow import BATCH_ROWS, Types
 from noisewise.privacy.sum_plan import SumPlan
 
@@ -28,7 +28,7 @@ class DatasetBatches:
     spelled = False
 
     def __init__(self, dataset: ds.Dataset) -> None:
-        if _is_text(dataset):
+        if is_text(dataset):
             raise ArgumentError(
                 "source: an Arrow dataset of CSV or JSON files is not accepted, because its types "
                 "are guessed from the first records; give the path of the CSV files instead"
@@ -56,17 +56,32 @@ class DatasetBatches:
         )
 
 
-def _is_text(dataset: ds.Dataset) -> bool:
+def is_text(dataset: ds.Dataset) -> bool:
     """Tell whether any part of it is CSV or JSON."""
     layout = getattr(dataset, "format", None)
     if isinstance(layout, ds.CsvFileFormat | ds.JsonFileFormat):
         return True
-    return any(_is_text(child) for child in getattr(dataset, "children", ()))
+    return any(is_text(child) for child in getattr(dataset, "children", ()))
 
 
 def dataset_selection(dataset: ds.Dataset) -> KeptRecords:
-    """Return what a dataset keeps: Arrow's filters look at one row at a time."""
-    return some("a filter") if is_filtered(dataset) else ALL
+    """Return what a dataset keeps: Arrow's filters look at one row at a time.
+
+    A choice of row groups does not: which rows share a group depends on how many come before.
+    """
+    if is_filtered(dataset):
+        return some("a filter")
+    if any(_is_part_of_a_file(fragment) for fragment in dataset.get_fragments()):
+        return unknown("a choice of row groups of a Parquet file")
+    return ALL
+
+
+def _is_part_of_a_file(fragment: ds.Fragment) -> bool:
+    """Tell whether a Parquet fragment lacks a row group of its file, as its footer has them."""
+    if not isinstance(fragment, ds.ParquetFileFragment):
+        return False
+    chosen = [group.id for group in fragment.row_groups]
+    return chosen != list(range(fragment.metadata.num_row_groups))
 
 
 def scan(dataset: ds.Dataset, columns: list[str]) -> Iterator[pa.RecordBatch]:

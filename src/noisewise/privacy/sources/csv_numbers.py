@@ -108,3 +108,11 @@ def merged_ids(column: str) -> DataError:
         f"column {column!r} holds ids as floating-point numbers of 2**53 or more, which cannot "
         "tell people apart; store them as whole numbers or as text"
     )
+
+
+def broken_ids(column: str) -> DataError:
+    """Return the error of float ids that are no whole numbers, which each width rounds its way."""
+    return DataError(
+        f"column {column!r} holds ids as floating-point numbers that are not whole, which are "
+        "rounded differently in other files or types; store them as whole numbers or as text"
+    )

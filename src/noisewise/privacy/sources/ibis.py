@@ -132,15 +132,18 @@ class IbisSource:
             self._ask("ending a transaction", held.close)
 
     def _check_ids(self, column: str) -> None:
-        """Raise where ids are floats too large to tell two people apart."""
-        from noisewise.privacy.sources.pushdown import merged_ids
+        """Raise where ids are floats too large to tell two people apart, or not whole."""
+        from noisewise.privacy.sources.pushdown import unfit_ids
 
         kind = self._table[column].type()
         if kind.is_floating():
             most = exact_below(8 * kind.nbytes)
-            query = partial(merged_ids, self._table, column, most)
-            if self._fetch("looking at ids", query).column("n")[0].as_py():
+            query = partial(unfit_ids, self._table, column, most)
+            counts = self._fetch("looking at ids", query).to_pylist()[0]
+            if counts["merged"]:
                 raise csv_numbers.merged_ids(column)
+            if counts["broken"]:
+                raise csv_numbers.broken_ids(column)
 
     def _run_queries(self, prepared: Prepared) -> QueryResults:
         results = QueryResults(prepared.plan, prepared.missing, prepared.unlisted)

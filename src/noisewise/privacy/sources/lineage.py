@@ -12,14 +12,19 @@ Three readers, one rule: only what is listed here is safe, and a step that is no
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ibis.expr.operations as ops
+import pyarrow as pa
+import pyarrow.dataset as ds
 import sqlglot
 from sqlglot import exp
 
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
+from noisewise.privacy.sources.arrow_datasets import dataset_selection, is_text
 from noisewise.privacy.sources.frames import polars_selection
 from noisewise.privacy.sources.spark import spark_selection
 
@@ -30,7 +35,7 @@ Below = Callable[[str, str | None], KeptRecords]
 """What a view's own table keeps, by name and schema."""
 
 IBIS_ROW_BY_ROW = (
-    "Project DropColumns FillNull SelfReference AliasedRelation Sort SortKey InMemoryTable "
+    "Project DropColumns FillNull SelfReference AliasedRelation Sort SortKey "
     # Values that are made of one row alone.
     "Field Alias Literal Cast TryCast Coalesce Greatest Least NullIf IsNull NotNull "
     "SearchedCase SimpleCase IfElse E Pi "
@@ -77,8 +82,12 @@ IBIS_WORDS = {
 }
 """What an error calls the commonest of the other operations of Ibis."""
 
-READABLE_FILES = (".parquet", ".pq", ".csv", ".csv.gz", ".json", ".ndjson")
-"""Endings of files that DuckDB reads where a table is named after them (its documentation)."""
+PARQUET_ENDINGS = (".parquet", ".pq")
+"""Endings of Parquet files, which DuckDB reads where a table is named after them."""
+
+TEXT_FILE = re.compile(r"\.(csv|tsv|txt|json|jsonl|ndjson)(\.(gz|zst))?$")
+"""Endings of text files, which DuckDB reads where a table is named after them (its documentation):
+where a record ends and what a cell means there may depend on other records."""
 
 MAX_VIEW_DEPTH = 16
 """Views upon views (chosen): a database allows no circle, and nobody needs more."""
@@ -91,11 +100,14 @@ SQL_ROW_BY_ROW = (
 )
 """Expressions of SQL, as sqlglot names them, that are made of one row alone (chosen)."""
 
-FILE_READERS = ("ReadParquet", "ReadCSV")
-"""Functions of DuckDB that read files, as sqlglot names them."""
+PARQUET_READERS = ("readparquet", "read_parquet", "parquet_scan")
+"""DuckDB's readers of Parquet files, by sqlglot's name for them or their own, in small letters."""
 
-FILE_FUNCTIONS = ("parquet_scan", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson")
-"""Functions of DuckDB that read files, which sqlglot does not know."""
+TEXT_READER = re.compile(r"read_?(csv|json|ndjson)|sniff_csv")
+"""How DuckDB's readers of CSV and JSON files are called, by sqlglot or by their own names."""
+
+PARQUET_OPTIONS = frozenset({"binary_as_string", "hive_partitioning"})
+"""Options of DuckDB's reader of Parquet that change no row because of another (chosen)."""
 
 SYSTEM_COLUMNS = frozenset(
     {"rowid", "file_row_number", "file_index", "filename"}
@@ -127,9 +139,23 @@ def _ibis_step(node: Any) -> KeptRecords:
         return ALL
     if kind in _IBIS_FILTERS:
         return some(_IBIS_FILTERS[kind])
+    if kind is ops.InMemoryTable:
+        return _memory_selection(node.data.obj)
     if kind is ops.DatabaseTable:
         return stored_selection(node.source, node.name, node.namespace.database)
     return unknown(IBIS_WORDS.get(kind.__name__, f"the Ibis operation {kind.__name__}"))
+
+
+def _memory_selection(data: Any) -> KeptRecords:
+    """Return what the object behind `ibis.memtable` keeps, which may be a query itself."""
+    if isinstance(data, ds.Dataset):
+        return strictest([_text_reader() if is_text(data) else ALL, dataset_selection(data)])
+    library = type(data).__module__.partition(".")[0]
+    if library == "polars":
+        return polars_selection(data)
+    if library == "pandas" or isinstance(data, pa.Table | pa.RecordBatch):
+        return ALL
+    return unknown("an object in memory that cannot be looked into")
 
 
 def stored_selection(backend: Any, name: str, schema: str | None) -> KeptRecords:
@@ -158,8 +184,7 @@ def _duckdb_selection(backend: Any, name: str, schema: str | None, depth: int) -
     if not views:
         tables = f"SELECT 1 FROM duckdb_tables() WHERE {where.format('table')}"
         known = backend.con.execute(tables, asked).fetchall()
-        is_file = name.lower().endswith(READABLE_FILES)
-        return ALL if known or is_file else unknown(f"{name!r}, neither a table nor a view")
+        return ALL if known else _file_selection(name)
     if len(views) > 1 or not views[0][0] or not depth:
         return _hidden_view(name)
 
@@ -167,6 +192,21 @@ def _duckdb_selection(backend: Any, name: str, schema: str | None, depth: int) -
         return _duckdb_selection(backend, inner, schema, depth - 1)
 
     return view_selection(name, views[0][0], "duckdb", below)
+
+
+def _file_selection(name: str) -> KeptRecords:
+    """Return what a name keeps that is no table: DuckDB then looks for a file of that name."""
+    if name.lower().endswith(PARQUET_ENDINGS):
+        return ALL
+    if TEXT_FILE.search(name.lower()):
+        return _text_reader()
+    return unknown(f"{name!r}, neither a table nor a view")
+
+
+def _text_reader() -> KeptRecords:
+    return unknown(
+        "an engine's own reader of CSV or JSON files (give noisewise the path of the CSV file)"
+    )
 
 
 def _postgres_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
@@ -240,10 +280,44 @@ def _origin(name: str, origin: exp.Expression, below: Below) -> KeptRecords:
         return _unsafe_view(name)
     if isinstance(origin.this, exp.Identifier):
         return below(origin.name, origin.text("db") or None)
-    kind = type(origin.this).__name__
-    if kind == "Anonymous":
-        return ALL if origin.this.name.lower() in FILE_FUNCTIONS else _unsafe_view(name)
-    return ALL if kind in FILE_READERS else _unsafe_view(name)
+    return _reader_selection(name, origin.this)
+
+
+def _reader_selection(name: str, reader: exp.Expression) -> KeptRecords:
+    """Return what a function of DuckDB behind FROM keeps of the files that it reads."""
+    anonymous = isinstance(reader, exp.Anonymous)
+    function = (reader.name if anonymous else type(reader).__name__).lower()
+    if TEXT_READER.match(function):
+        return _text_reader()
+    if function not in PARQUET_READERS:
+        return _unsafe_view(name)
+    given = reader.expressions if anonymous else [reader.this, *reader.expressions]
+    first, *options = [part for part in given if part]
+    if _are_distinct_paths(first) and all(_is_parquet_option(part) for part in options):
+        return ALL
+    return unknown(f"the view {name!r}, which reads Parquet files with options")
+
+
+def _are_distinct_paths(argument: exp.Expression) -> bool:
+    """Tell whether it is one path, or a list of paths none of which can be read twice."""
+    if isinstance(argument, exp.Dot):  # as DuckDB writes a list: main.list_value('a', 'b')
+        argument = argument.expression
+    if isinstance(argument, exp.Literal):
+        return bool(argument.is_string)
+    is_list = isinstance(argument, exp.Array) or argument.name.lower() == "list_value"
+    paths = argument.expressions
+    if not is_list or not all(isinstance(p, exp.Literal) and p.is_string for p in paths):
+        return False
+    if len(paths) == 1:
+        return True
+    files = {os.path.realpath(path.name) for path in paths}
+    return len(files) == len(paths) and not any(set("*?[") & set(path.name) for path in paths)
+
+
+def _is_parquet_option(argument: exp.Expression) -> bool:
+    equation = argument.this if isinstance(argument, exp.Paren) else argument
+    is_named = isinstance(equation, exp.EQ | exp.PropertyEQ | exp.Kwarg)
+    return is_named and equation.this.name.lower() in PARQUET_OPTIONS
 
 
 def _is_row_by_row(expression: exp.Expression) -> bool:

@@ -182,12 +182,19 @@ def prepare(table: ir.Table, plan: SumPlan) -> Prepared:
     )
 
 
-def merged_ids(table: ir.Table, column: str, most: int) -> ir.Table:
-    """Return the number of finite ids, as column n, that are floats of size ``most`` or more."""
+def unfit_ids(table: ir.Table, column: str, most: int) -> ir.Table:
+    """Return how many float ids are of size ``most`` or more, and how many are not whole.
+
+    The columns are ``merged`` and ``broken``; an infinite id is counted as not whole.
+    """
     x = person_of(table, column)
-    large = (x >= constant(most)) | (x <= constant(-most))
-    finite = (x < constant(math.inf)) & (x > constant(-math.inf))
-    return table.filter(large & finite).aggregate(n=ibis._.count())
+    is_large = ((x >= constant(most)) | (x <= constant(-most))).fill_null(False)
+    is_finite = ((x < constant(math.inf)) & (x > constant(-math.inf))).fill_null(True)
+    # Nothing huge may reach `floor`, which casts to an integer in some engines.
+    small = ibis.ifelse(is_large, constant(0), x)
+    is_broken = (small != small.floor().cast("float64")).fill_null(False)
+    t = table.select(merged=bit(is_large & is_finite), broken=bit(is_broken | ~is_finite))
+    return t.aggregate(merged=t["merged"].sum().fill_null(0), broken=t["broken"].sum().fill_null(0))
 
 
 def numbers(table: ir.Table, plan: SumPlan) -> ir.Table:

@@ -1,8 +1,9 @@
 """Spark: which records a name in its catalog keeps, and how its log is kept from printing one.
 
 A table of the catalog keeps all of its records; a view is read by its plan, as Spark has resolved
-it, against a list of safe steps (`spark_selection`). Spark writes a cell that failed to standard
-error; while noisewise reads, its log is off (`spark_log_off`).
+it, against a list of safe steps (`spark_selection`). Neither may stand for text files, in which
+Spark may drop, split or retype records because of others. Spark writes a cell that
+failed to standard error; while noisewise reads, its log is off (`spark_log_off`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,22 @@ from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unkno
 TABLES = ("MANAGED", "EXTERNAL")
 """Types of tables in Spark's catalog that are no views."""
 
-SPARK_STEPS = (
-    "SubqueryAlias View Project Sort LogicalRelation HiveTableRelation DataSourceV2Relation "
-    "LocalRelation LogicalRDD"
-)
+RELATIONS = ("LogicalRelation", "DataSourceV2Relation")
+"""Steps of Spark's plans that read files or another database, by either interface."""
+
+SPARK_STEPS = "SubqueryAlias View Project Sort HiveTableRelation LocalRelation LogicalRDD"
 """Steps of Spark's plans that give one row for each row (chosen)."""
+
+TYPED_FILES = (
+    "ParquetFileFormat OrcFileFormat DeltaParquetFileFormat "  # of Spark's first interface
+    "ParquetTable OrcTable"  # of its second
+)
+"""Classes of Spark that read files whose records and types are stored, not guessed (chosen)."""
+
+TEXT_FILES = (
+    "CSVFileFormat JsonFileFormat TextFileFormat XmlFileFormat CSVTable JsonTable TextTable"
+)
+"""Classes of Spark that read text files."""
 
 SPARK_ROW_BY_ROW = (
     "AttributeReference Alias Cast Literal SortOrder And Or Not EqualTo EqualNullSafe LessThan "
@@ -39,17 +51,27 @@ LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's own loggers, which write what Spark has answered."""
 
 _STEPS, _ROW_BY_ROW = frozenset(SPARK_STEPS.split()), frozenset(SPARK_ROW_BY_ROW.split())
+_TYPED_FILES, _TEXT_FILES = frozenset(TYPED_FILES.split()), frozenset(TEXT_FILES.split())
 
 
 def spark_selection(session: Any, name: str, schema: str | None) -> KeptRecords:
     """Return what a table or view of Spark keeps of the table behind it."""
     quoted = ".".join(f"`{part.replace('`', '``')}`" for part in (schema, name) if part)
-    if session.catalog.getTable(quoted).tableType in TABLES:
-        return ALL
+    is_table = session.catalog.getTable(quoted).tableType in TABLES
     frame = session.table(quoted)
     if not hasattr(frame, "_jdf"):  # Spark Connect does not show its plans
-        return unknown(f"the view {name!r}, whose definition the engine does not tell")
-    return strictest(_steps(frame._jdf.queryExecution().analyzed()))
+        hidden = unknown(f"the view {name!r}, whose definition the engine does not tell")
+        return ALL if is_table else hidden
+    plan = frame._jdf.queryExecution().analyzed()
+    return _table_selection(plan) if is_table else strictest(_steps(plan))
+
+
+def _table_selection(plan: Any) -> KeptRecords:
+    """Return what a table of the catalog keeps, whatever Spark does to its columns on reading."""
+    while plan.children().size() == 1:
+        plan = plan.children().apply(0)
+    kind = plan.getClass().getSimpleName()
+    return _relation(plan, kind) if kind in RELATIONS else ALL
 
 
 def _steps(plan: Any) -> Iterator[KeptRecords]:
@@ -66,12 +88,30 @@ def _steps(plan: Any) -> Iterator[KeptRecords]:
 
 def _step(plan: Any) -> KeptRecords:
     kind = plan.getClass().getSimpleName()
+    if kind in RELATIONS:
+        return _relation(plan, kind)
     safe = all(_is_row_by_row(e) for e in _each(plan.expressions()))
     if kind in _STEPS and safe:
         return ALL
     if kind == "Filter" and safe:
         return some("a filter (in a view of Spark)")
     return unknown(f"a view of Spark that is more than columns and a filter ({kind})")
+
+
+def _relation(plan: Any, kind: str) -> KeptRecords:
+    """Return what files or a table keep: a table of the catalog, or files of a typed format."""
+    if kind == "LogicalRelation":
+        is_table, relation = plan.catalogTable().isDefined(), plan.relation()
+        is_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+        reader = relation.fileFormat() if is_files else relation
+    else:
+        is_table, reader = plan.identifier().isDefined(), plan.table()
+    name = reader.getClass().getSimpleName()
+    if name in _TEXT_FILES:
+        return unknown("Spark's own reader of text files (give noisewise the path of the CSV file)")
+    if is_table or name in _TYPED_FILES:
+        return ALL
+    return unknown(f"a source of Spark that is neither a table nor Parquet ({name})")
 
 
 def _is_row_by_row(expression: Any) -> bool:
