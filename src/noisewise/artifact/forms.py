@@ -57,11 +57,6 @@ def discover() -> None:
         load()
 
 
-def known_forms() -> tuple[str, ...]:
-    """Return the names of all models whose releases can be read."""
-    return tuple(_FORMS)
-
-
 def find_form(name: object) -> ReleaseForm:
     """Return the form of that name; a ReleaseError names those there are."""
     if isinstance(name, str) and name not in _FORMS:

@@ -69,7 +69,10 @@ class Scene(Protocol[Q]):
 
 
 class BatchSimulator(Simulator[P]):
-    """A simulator whose trials are the groups of one problem, inferred together."""
+    """A simulator whose trials are the groups of one problem, inferred together.
+
+    The problem is a dataclass whose field ``n`` holds the sizes of its groups.
+    """
 
     analyst: ClassVar[Analyst[Any]]
     """The model's analyst, whose methods are tried."""

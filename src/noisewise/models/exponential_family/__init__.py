@@ -1,4 +1,12 @@
-"""Exponential families of one column, from noisy sums of it."""
+"""Exponential families of one column, from noisy sums of it.
+
+The owner's file is ``release``. The analyst's, in the order of reading: ``family`` (the contract of
+a family), ``families`` (those there are), ``truncation`` (what an interval leaves of a record),
+``problem`` (a release as arrays), ``exact`` with ``fourier_likelihood`` and ``parameter_grid``,
+``categorical_exact``, ``normal_exact`` with ``normal_likelihood``, ``gibbs``, ``naive``;
+``posterior_draws`` makes the ``posterior`` that an analyst gets. ``Release.family`` is the model's
+name in a file; a family here is a distribution, which the file calls ``distribution``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Discrete graphical models from noisy contingency tables."""
+"""Discrete graphical models from noisy contingency tables.
+
+The owner's file is ``release``. The analyst's, in the order of reading: ``structure`` (cliques and
+junction tree), ``marginal_oracle`` with ``elimination`` and ``belief_propagation``, ``problem`` (a
+release as arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` (cgm),
+``nuts`` with ``contrasts``, ``mass_matrix`` and ``fisher_information`` (bayes); ``model``,
+``posterior`` and ``groups`` are what an analyst gets.
+"""
 
 from __future__ import annotations
 

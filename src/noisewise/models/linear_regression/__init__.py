@@ -1,4 +1,12 @@
-"""Linear regression from a noisy Gram matrix."""
+"""Linear regression from a noisy Gram matrix.
+
+The owner's file is ``release``. The analyst's, in the order of reading: ``problem`` (a release as
+arrays in the box), ``collapsed`` (the posterior of the sums behind the noise), ``coordinates``
+(where every point is a valid sum), ``initial_values``, ``exact`` (the sampler of that posterior, in
+batches by ``batching``, with ``kinked_hmc`` for many columns), ``posterior_draws`` (draws into the
+user's units) and ``posterior`` (what an analyst gets). ``gibbs``, ``gibbs_methods``,
+``individual_mcmc`` and ``record_moments`` are the paper's own methods, ``naive`` ignores the noise.
+"""
 
 from __future__ import annotations
 
