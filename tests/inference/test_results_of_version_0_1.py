@@ -25,16 +25,22 @@ CASES = [
     "linear-gaussian/exact",
     "linear-gaussian/gibbs-update",
     "poisson/exact",
-    "normal/exact",
     "categorical/exact",
     "categorical/gibbs",
     "categorical/naive",
 ]
 """In every run; the others compile for longer."""
+CORRECTED = "normal/exact"
+"""Version 0.1 missed narrow posteriors of a normal column; the search now resolves this one too,
+and its draws fall otherwise, within the error of 400 of them."""
+CHAOTIC = ["linear/gibbs-update"]
+"""Equal to the last bit under the compiler's default settings. With the fewer passes that these
+tests ask for (conftest.py), version 0.1 itself gives other draws: a rounding redirects a chain."""
 SLOW = [
     name
     for name in NUMBERS
-    if name.startswith(("linear", "poisson/", "normal/", "categorical/")) and name not in CASES
+    if name.startswith(("linear", "poisson/", "normal/", "categorical/"))
+    and name not in (*CASES, *CHAOTIC, CORRECTED)
 ]
 
 
@@ -63,3 +69,13 @@ def test_results_are_those_of_version_0_1(name: str) -> None:
 @pytest.mark.parametrize("name", SLOW)
 def test_further_results_are_those_of_version_0_1(name: str) -> None:
     check(name)
+
+
+def test_a_corrected_result_is_near() -> None:
+    """400 draws: means within 0.25 deviations, deviations within 25 %, five errors of each."""
+    release = nw.Release.load(FIXTURES / "normal.json")
+    table = nw.infer(release, "exact", seed=3, chains=2, draws=200).summary()
+    for row in table.index:
+        mean, sd, _, _ = NUMBERS[CORRECTED][str(row)]
+        assert abs(table.loc[row, "mean"] - mean) < 0.25 * sd
+        assert abs(table.loc[row, "sd"] / sd - 1) < 0.25

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,7 +22,7 @@ FEWEST_TRIALS = 50
 
 
 def check(
-    release: Release,
+    release: Release | str | os.PathLike[str],
     methods: Iterable[str] | None = None,
     *,
     prior: Any = None,
@@ -35,7 +36,8 @@ def check(
     """Simulate releases like this one, with truths from the prior, and see who finds them.
 
     Args:
-        release: whose n, ε, bounds and noise are taken; its numbers are not looked at.
+        release: a release, or the path of its file; its n, ε, bounds and noise are taken, and its
+            numbers are not looked at.
         methods: which to try; the usual ones of the family unless named.
         prior: of the analysis, as for ``infer``.
         x: covariates, if others than the owner named.
@@ -61,6 +63,7 @@ def check(
         raise ArgumentError(
             f"trials: must be a whole number of at least {FEWEST_TRIALS}, not {trials!r}"
         )
+    release = release if isinstance(release, Release) else Release.load(release)
     simulator, problem = simulated(release, asked(prior, x=x, y=y, **options))
     chosen = choose_methods(release, methods, simulator.usual_methods(release))
     made = simulator.from_prior(np.random.default_rng([seed, trials]), problem, trials)

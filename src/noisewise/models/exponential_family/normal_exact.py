@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.interpolate import RectBivariateSpline
 from scipy.ndimage import distance_transform_edt
+from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
 from noisewise.artifact import ArgumentError
@@ -45,6 +46,14 @@ WARNED_INTERPOLATION_ERROR = 0.1
 SEARCH_DEPTH = 16.0
 """Logarithms below the peak that are looked at (chosen): e^-16 is about 1e-7."""
 
+MAX_MISSED_DEPTH = 1.0
+"""Logarithms by which a summit may exceed the grid's best point, and yet be resolved (chosen)."""
+UNRESOLVED = (
+    "method: exact cannot resolve this posterior, which is too narrow for its grids; use "
+    "method='gibbs', whose approximation is best where there are many records"
+)
+"""What is said where no grid holds the posterior."""
+
 
 class BoxPrior(NamedTuple):
     """The normal-inverse-gamma prior, in the box of the release."""
@@ -58,6 +67,10 @@ class BoxPrior(NamedTuple):
         """Return mean and variance at points (…, 2)."""
         variance = np.exp(x[..., 0])
         return self.mean + x[..., 1] * np.sqrt(variance / self.kappa), variance
+
+    def coordinates(self, mean: float, variance: float) -> np.ndarray:
+        """Return the point (2,) of a mean and a variance."""
+        return np.array([np.log(variance), (mean - self.mean) / np.sqrt(variance / self.kappa)])
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Return the log density of points (…, 2), up to a constant."""
@@ -168,22 +181,76 @@ def locate(given: NoisySums, prior: BoxPrior) -> WhitenedGrid:
     frame = WhitenedGrid(
         np.array([typical, 0.0]), np.eye(2), np.linspace(-40, 80, 2), np.linspace(-12, 12, 2)
     )
-    for _ in range(16):
-        total = _rough_posterior(given, prior, frame)
-        smaller = _narrowed(frame, total)
-        kept = [np.ptp(b) / np.ptp(a) for a, b in zip(frame[2:], smaller[2:], strict=True)]
-        frame = smaller
-        if min(kept) > 0.7:
-            break
+    frame = _zoomed(given, prior, frame)
+    missed = _missed_peaks(given, prior, frame)
+    if len(missed):
+        frame = _zoomed(given, prior, _frame_about(given, prior, missed))
+        if len(_missed_peaks(given, prior, frame)):
+            raise ArgumentError(UNRESOLVED)
     frame = _whitened(frame, _rough_posterior(given, prior, frame))
     frame = _narrowed(frame, _rough_posterior(given, prior, frame))
     return _concentrated(frame, _rough_posterior(given, prior, frame))
 
 
+def _zoomed(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> WhitenedGrid:
+    """Return the rectangle that is left when narrowing it no longer helps."""
+    for _ in range(16):
+        smaller = _narrowed(frame, _rough_posterior(given, prior, frame))
+        kept = [np.ptp(b) / np.ptp(a) for a, b in zip(frame[2:], smaller[2:], strict=True)]
+        frame = smaller
+        if min(kept) > 0.7:
+            break
+    return frame
+
+
+def _missed_peaks(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> np.ndarray:
+    """Return peaks (peak, 2) of the rough posterior that the grid does not show.
+
+    A posterior that is narrower than a cell of the first, wide grid can slip through it. So the
+    rough posterior is climbed from the grid's best point, and from the moments of the sums as they
+    are; a summit well above all points of the grid was missed.
+    """
+
+    def depth(x: np.ndarray) -> float:
+        value = float(_rough_at(given, prior, x[None])[0])
+        return -value if np.isfinite(value) else 1e300
+
+    total = _rough_posterior(given, prior, frame)
+    best = frame.points(COARSE_POINTS)[np.unravel_index(total.argmax(), total.shape)]
+    mean = given.z[0] / given.n
+    variance = max(given.z[1] / given.n - mean**2, 1e-6)
+    starts = [best, prior.coordinates(mean, variance), prior.coordinates(mean, 1e-3)]
+    options = {"xatol": 1e-10, "fatol": 1e-6, "maxiter": 4000}
+    climbed = [minimize(depth, s, method="Nelder-Mead", options=options) for s in starts]
+    highest = max(-c.fun for c in climbed)
+    if highest < total.max() + MAX_MISSED_DEPTH:
+        return np.empty((0, 2))
+    return np.array([c.x for c in climbed if -c.fun > highest - SEARCH_DEPTH])
+
+
+def _frame_about(given: NoisySums, prior: BoxPrior, peaks: np.ndarray) -> WhitenedGrid:
+    """Return a rectangle about the peaks, wide enough for all that is not far below them."""
+    centre = (peaks.min(axis=0) + peaks.max(axis=0)) / 2
+    reach = np.ptp(peaks, axis=0) / 2 + np.abs(centre) * 1e-9 + 1e-9
+    for _ in range(100):
+        frame = WhitenedGrid(centre, np.eye(2), *(np.array([-r, r]) for r in reach))
+        total = _rough_posterior(given, prior, frame)
+        near = total > total.max() - SEARCH_DEPTH
+        edges = np.array([near[[0, -1]].any(), near[:, [0, -1]].any()])
+        if not edges.any():
+            break
+        reach = np.where(edges, 2 * reach, reach)
+    return frame
+
+
+def _rough_at(given: NoisySums, prior: BoxPrior, x: np.ndarray) -> np.ndarray:
+    """Return the log of the rough posterior at points x (…, 2), generously spread."""
+    return np.asarray(prior.log_density(x) + rough_log_likelihood(given, *prior.parameters(x), 2.0))
+
+
 def _rough_posterior(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> np.ndarray:
     """Return the log of the rough posterior on a coarse grid, generously spread."""
-    x = frame.points(COARSE_POINTS)
-    total = prior.log_density(x) + rough_log_likelihood(given, *prior.parameters(x), 2.0)
+    total = _rough_at(given, prior, frame.points(COARSE_POINTS))
     return np.where(np.isfinite(total), total, -np.inf)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from noisewise.artifact import ArgumentError
+from noisewise.models.graphical_model.groups import GraphicalGroups
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.report import drawings, html
@@ -18,6 +19,11 @@ def page(result: Any, check: Check | None = None) -> str:
     """Return the page of a fitted model, or of draws of one."""
     if isinstance(result, GraphicalPosterior):
         return page_of_draws(result)
+    if isinstance(result, GraphicalGroups):
+        raise ArgumentError(
+            "result: is of several groups, and a page is of one: give one group's result, such as "
+            f"result[{result.group_keys[0]!r}]"
+        )
     if not isinstance(result, GraphicalModel):
         raise ArgumentError(INFER_FIRST.format(family="graphical-model"))
     return page_of_model(result)
