@@ -88,7 +88,12 @@ def test_floats_that_cannot_tell_apart(load: Any, engine: str) -> None:
     """Levels by the list and the type, people by their ids."""
     big = 2.0**53
     table = pa.table(
-        {"a": [0.0, 1.0, 1.0], "id": [1.0, 2.0, -big], "inf": [1.0, 2.0, float("inf")]}
+        {
+            "a": [0.0, 1.0, 1.0],
+            "id": [1.0, 2.0, -big],
+            "inf": [1.0, 2.0, float("inf")],
+            "whole": [1.0, 2.0, 3.0],
+        }
     )
     source = load(engine, table)
     plan = SumPlan((CellCounts((Coded("a", (0, 1, 2**53)),), ((0,),)),))
@@ -97,5 +102,7 @@ def test_floats_that_cannot_tell_apart(load: Any, engine: str) -> None:
     people = SumPlan((CellCounts((Coded("a", (0, 1)),), ((0,),)),), person=Person("id", 100))
     with pytest.raises(DataError, match="cannot tell people apart"):
         source.sum(people)
-    fine = SumPlan(people.parts, person=Person("inf", 100))
+    with pytest.raises(DataError, match="that are not whole"):
+        source.sum(SumPlan(people.parts, person=Person("inf", 100)))
+    fine = SumPlan(people.parts, person=Person("whole", 100))
     assert source.sum(fine).sizes.tolist() == [3]

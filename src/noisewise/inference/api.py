@@ -106,7 +106,7 @@ def infer(
     draws: int = 1000,
     progress: Progress | bool | None = None,
     same_population: bool = False,
-    **options: Any,
+    **options: Unpack[GraphicalOptions],
 ) -> Result: ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from noisewise.models.base import Progress
 from noisewise.simulate.check_result import LEVEL, Check, MethodCheck
 from noisewise.simulate.settings import choose_methods, settings_of, simulated
 from noisewise.simulate.trials import Outcome, Trials
+
+if TYPE_CHECKING:
+    from noisewise.models.graphical_model import GraphicalOptions
 
 FEWEST_TRIALS = 50
 """With fewer, coverage cannot be told from chance (chosen)."""
@@ -31,7 +34,7 @@ def check(
     trials: int = 200,
     seed: int = 0,
     progress: Progress | bool | None = None,
-    **options: Any,
+    **options: Unpack[GraphicalOptions],
 ) -> Check:
     """Simulate releases like this one, with truths from the prior, and see who finds them.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from noisewise.simulate.plan_result import Plan, Row, Wish
 from noisewise.simulate.plan_warnings import warnings_of
 from noisewise.simulate.settings import choose_methods, settings_of, simulated
 from noisewise.simulate.trials import covered
+
+if TYPE_CHECKING:
+    from noisewise.models.graphical_model import GraphicalOptions
 
 LEVEL = 0.95
 """Probability of the intervals that are planned (chosen)."""
@@ -44,7 +47,7 @@ def plan(
     width: float | None = None,
     parameter: str | None = None,
     progress: Progress | bool | None = None,
-    **options: Any,
+    **options: Unpack[GraphicalOptions],
 ) -> Plan:
     """Simulate what interval widths analysts will get, by ε and method, before any is spent.
 
