@@ -96,6 +96,7 @@ def test_options_of_the_model(noisewise: Run, release: Callable[..., Path], tmp_
         seen = noisewise("infer", given, "--out", out, *more)
         assert (seen.code, seen.out) == (1, "")
         assert says in seen.err
+        assert "--option --option" not in seen.err
 
 
 def test_synthetic_records(noisewise: Run, fitted: Path, tmp_path: Path) -> None:
@@ -182,6 +183,7 @@ def test_results_that_have_none_of_it(noisewise: Run, fitted: Path, tmp_path: Pa
         seen = noisewise(*words)
         assert (seen.code, seen.out) == (1, "")
         assert says in seen.err
+        assert "--option --option" not in seen.err
         assert seen.err.count("\n") == 1
 
 

@@ -62,7 +62,7 @@ def translate(message: str, flags: Mapping[str, Flag]) -> str:
         message: the library's sentence.
         flags: the options, by the library's name for them.
     """
-    if MODEL_OPTION in flags:
+    if MODEL_OPTION in flags and not message.startswith(flags[MODEL_OPTION].text):
         message = _UNKNOWN_OPTION.sub(rf"{flags[MODEL_OPTION].text} \1", message)
     head = _HEAD.match(message)
     start, rest = (head.group(), message[head.end() :]) if head else ("", message)
