@@ -215,3 +215,9 @@ def test_graphical_model_has_a_page(tmp_path: Path) -> None:
     page = nw.report.render(model)
     assert "Shares of a: u" in page
     assert model.method in page
+
+
+def test_the_check_of_another_model_is_refused() -> None:
+    other = nw.simulate.Check({"family": "exponential-family", "what": "visits"}, ())
+    with pytest.raises(ArgumentError, match="give the check of the same release"):
+        nw.report.render(regression(), other)

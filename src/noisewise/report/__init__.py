@@ -58,7 +58,8 @@ def render(result: Result | Release | Check | Plan, check: Check | None = None) 
             f"a partition answer, not of {type(result).__name__!r}; of a file, load it first, and "
             "of groups of graphical models, give one group's result"
         )
-    if check is not None and check.settings.get("family") != result.model_name:
+    checked = result.model_name if check is None else check.settings.get("family")
+    if check is not None and checked not in (None, result.model_name):
         raise ArgumentError(
             f"check: is of a {check.settings.get('family')} ({check.settings.get('what')}), and "
             f"the result of a {result.model_name} ({result.title}): give the check of the same "
