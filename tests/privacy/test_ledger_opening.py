@@ -145,7 +145,7 @@ def test_commits_are_durable_and_wait_their_turn_whatever_the_defaults(postgres_
 def test_an_account_locked_by_a_stalled_session_is_reported(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "LOCK_PATIENCE_S", "0.01")
+    monkeypatch.setattr(postgres, "LOCK_PATIENCE_S", 0.01)
     with psycopg.connect(postgres_url) as stalled:
         stalled.execute("CREATE SCHEMA IF NOT EXISTS stalled")
         stalled.commit()

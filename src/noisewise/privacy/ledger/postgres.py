@@ -21,8 +21,10 @@ from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_
 if TYPE_CHECKING:
     import psycopg
 
-LOCK_PATIENCE_S = 60
-"""Wait so long for another session's lock, and hold our own no longer when suspended (chosen)."""
+LOCK_PATIENCE_S = 60.0
+"""Seconds to wait for another session's lock (chosen)."""
+IDLE_PATIENCE_S = 60.0
+"""Seconds after which the server takes back our own lock if this process is suspended (chosen)."""
 CONNECT_PATIENCE_S = 10
 """Wait so long for the server, unless the URL says otherwise (chosen)."""
 CREATION_LOCK = 6_647_935_241
@@ -116,8 +118,11 @@ class PostgresStore:
         with self._transaction():
             self._execute(DURABLE)
             # Neither wait for ever for another's lock, nor hold our own for ever if suspended.
-            for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
-                self._execute("SELECT set_config(?, ?, true)", (name, f"{LOCK_PATIENCE_S}s"))
+            for name, seconds in (
+                ("lock_timeout", LOCK_PATIENCE_S),
+                ("idle_in_transaction_session_timeout", IDLE_PATIENCE_S),
+            ):
+                self._execute("SELECT set_config(?, ?, true)", (name, f"{seconds}s"))
             if not self._has_units():
                 self._execute("SELECT pg_advisory_xact_lock(?)", (CREATION_LOCK,))
                 for statement in ADD_UNITS:
