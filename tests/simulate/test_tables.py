@@ -14,7 +14,7 @@ from noisewise.inference.api import asked
 from noisewise.models.graphical_model import simulate as graphical
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.simulate import check, plan
-from noisewise.simulate.settings import simulated
+from noisewise.simulate.trials import simulated
 
 LEVELS = {"a": ["u", "v"], "b": ["p", "q", "r"], "c": ["x", "y"]}
 NAMES = ("p[a=u]", "p[b=p]", "p[b=q]", "p[c=x]")

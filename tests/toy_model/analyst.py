@@ -21,7 +21,7 @@ from noisewise.inference import Posterior, Prediction
 from noisewise.models import Analyst, Method, Question
 from noisewise.models.base import Progress
 from noisewise.numerics.convergence import diagnose_groups
-from noisewise.numerics.normal_laplace import log_density_up_to_scale
+from noisewise.numerics.distributions import noisy_normal_log_density
 
 DEFAULT_SPREAD = 0.3
 """Standard deviation of the records, in half widths of their bounds (chosen)."""
@@ -94,9 +94,7 @@ def two_means_problem(release: Release, question: Question) -> TwoMeansProblem:
 def log_likelihood(problem: TwoMeansProblem, residual: np.ndarray, n: float) -> np.ndarray:
     """Return log p(z | μ) up to a constant, at residuals z - n μ."""
     variance = np.full_like(residual, n * problem.spread**2)
-    if problem.mechanism == "laplace":
-        return log_density_up_to_scale(residual, variance, problem.noise_scale)
-    return -(residual**2) / (2 * (variance + problem.noise_scale**2))
+    return noisy_normal_log_density(residual, variance, problem.noise_scale, problem.mechanism)
 
 
 def exact(

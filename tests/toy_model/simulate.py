@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from noisewise.artifact import Release
-from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
     BatchSimulator,
     Trials,
     check_guesses,
+    noise,
 )
 from tests.toy_model.analyst import ANALYST, TwoMeansProblem
 

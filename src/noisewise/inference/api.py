@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -14,7 +16,6 @@ from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference import combine
 from noisewise.inference.posterior import Posterior
-from noisewise.inference.progress import reporting
 from noisewise.inference.result import Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 
@@ -27,6 +28,31 @@ if TYPE_CHECKING:
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
     from noisewise.models.linear_regression.posterior import RegressionPosterior
+
+
+@contextmanager
+def reporting(progress: Progress | bool | None, what: str) -> Iterator[Progress | None]:
+    """Give the callback to call while the context lasts, or None where nobody is watching.
+
+    Args:
+        progress: a callback, which is given as it is; True for a bar; False for none; None for a
+            bar that vanishes at the end, if standard error is a terminal.
+        what: the words beside the bar.
+    """
+    if callable(progress):
+        yield progress
+        return
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=progress is None) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
 
 ReleaseLike = Release | str | os.PathLike[str]
 """A release, or the path of a release file."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from noisewise.inference.posterior import Posterior
     from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
     from noisewise.simulate.trials import Outcome, Scene, Trials
 
 Progress = Callable[[int, int], None]

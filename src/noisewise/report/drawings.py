@@ -15,7 +15,7 @@ from html import escape
 import numpy as np
 
 from noisewise.diagnostics import uniform_band
-from noisewise.plots.posterior_plots import window
+from noisewise.plots import window
 from noisewise.report.html import number
 
 WIDTH, HEIGHT = 320, 170

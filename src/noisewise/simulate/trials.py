@@ -1,17 +1,39 @@
-"""What the simulators of all models share: trials, outcomes, and the records of a plan."""
+"""What ``check`` and ``plan`` share, for all models: settings, trials, outcomes, simulated noise.
+
+Noise here is for simulations only: no one's data are behind the sums it is added to. Privacy noise
+itself comes from OpenDP, in the owner's half, and nowhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise import models
+from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.posterior import Posterior
-from noisewise.models.base import Analyst, Progress, Simulator
+from noisewise.models.base import Analyst, Progress, Question, Simulator
+
+
+def noise(
+    rng: np.random.Generator, scale: float, mechanism: str, shape: tuple[int, ...], *, whole: bool
+) -> np.ndarray:
+    """Laplace or normal; on whole numbers discrete Laplace, or the normal rounded."""
+    if mechanism == "laplace":
+        return discrete_laplace(rng, scale, shape) if whole else rng.laplace(0, scale, shape)
+    drawn = rng.normal(0, scale, shape)
+    return np.rint(drawn) if whole else drawn
+
+
+def discrete_laplace(rng: np.random.Generator, scale: float, shape: tuple[int, ...]) -> np.ndarray:
+    """P(k) ∝ exp(-|k|/scale): the difference of two geometric variates."""
+    p = -np.expm1(-1 / scale)
+    return (rng.geometric(p, shape) - rng.geometric(p, shape)).astype(float)
+
 
 CHAINS, DRAWS = 4, 1000
 """Of every trial, as ``infer`` has by default."""
@@ -121,3 +143,40 @@ def check_guesses(given: Mapping[str, float], known: tuple[str, ...]) -> None:
     for name in given:
         if name not in known:
             raise ArgumentError(f"guess: {name!r} is unknown; known are {', '.join(known)}")
+
+
+def simulated(
+    release: Release, question: Question, n: int | None = None
+) -> tuple[Simulator[Any], Any]:
+    """Return the model's simulator, and the problem of this release with n records."""
+    model = models.find(release.family)
+    simulator = model.simulator()
+    problem = model.analyst().problem([release], question)
+    return simulator, simulator.template(problem, n)
+
+
+def choose_methods(
+    release: Release, methods: Iterable[str] | None, default: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the methods asked for, if they exist and give intervals."""
+    model = models.find(release.family)
+    known = model.simulator().interval_methods or tuple(model.analyst().methods)
+    wanted = default if methods is None else tuple(methods)
+    for method in wanted:
+        if method not in known:
+            raise ArgumentError(f"method: must be one of {', '.join(known)}, not {method!r}")
+    if not wanted:
+        raise ArgumentError("method: name at least one, or leave it out")
+    return wanted
+
+
+def settings_of(release: Release, problem: Any, simulator: Simulator[Any]) -> dict[str, Any]:
+    """Return what was simulated, for people and files."""
+    said = {
+        "family": release.family,
+        **simulator.settings(problem),
+        "epsilon": release.guarantee.epsilon,
+    }
+    if release.bounds:
+        said["bounds"] = {c: [b.lower, b.upper] for c, b in release.bounds.items()}
+    return said

@@ -20,7 +20,7 @@ from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem, free_parameters
 from noisewise.models.graphical_model.structure import structure
-from noisewise.numerics.normal_laplace import log_density
+from noisewise.numerics.distributions import normal_laplace_log_density
 from tests.reference.graphical_reference import (
     clique_marginals,
     estep_by_scipy,
@@ -202,10 +202,14 @@ def test_normal_laplace_density(variance: float) -> None:
     """Against quadrature in the middle; in the tails, all Laplace, against their slope."""
     scale = 3.0
     for x in (-8.0, -0.5, 0.0, 2.0, 30.0):
-        found = float(log_density(jnp.asarray(x), jnp.asarray(variance), jnp.asarray(scale)))
+        found = float(
+            normal_laplace_log_density(jnp.asarray(x), jnp.asarray(variance), jnp.asarray(scale))
+        )
         assert found == pytest.approx(normal_laplace(x, variance, scale), abs=1e-6)
     far = np.array([5000.0, 5003.0])
-    ends = np.asarray(log_density(jnp.asarray(far), jnp.asarray(variance), jnp.asarray(scale)))
+    ends = np.asarray(
+        normal_laplace_log_density(jnp.asarray(far), jnp.asarray(variance), jnp.asarray(scale))
+    )
     assert ends[0] - ends[1] == pytest.approx(1.0, abs=1e-6)
 
 
@@ -244,7 +248,7 @@ def test_bayes_agrees_with_importance_sampling(posterior: Any) -> None:
 
     mu = np.asarray(jax.jit(jax.vmap(given.oracle.marginals))(jnp.asarray(theta)))
     safe = np.maximum(mu, nuts.MIN_MARGINAL)
-    fit = log_density(
+    fit = normal_laplace_log_density(
         jnp.asarray(given.y - given.n * safe), jnp.asarray(given.n * safe * (1 - safe)),
         jnp.asarray(given.scale),
     )  # fmt: skip

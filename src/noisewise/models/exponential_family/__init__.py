@@ -3,9 +3,9 @@
 The owner's file is ``release``. The analyst's, in the order of reading: ``family`` (the contract of
 a family), ``families`` (those there are), ``truncation`` (what an interval leaves of a record),
 ``problem`` (a release as arrays), ``exact`` with ``fourier_likelihood`` and ``parameter_grid``,
-``categorical_exact``, ``normal_exact`` with ``normal_likelihood``, ``gibbs``, ``naive``;
-``posterior_draws`` makes the ``posterior`` that an analyst gets. ``Release.family`` is the model's
-name in a file; a family here is a distribution, which the file calls ``distribution``.
+``categorical_exact``, ``normal_exact`` with ``normal_likelihood``, ``gibbs``; ``posterior`` is what
+an analyst gets. ``Release.family`` is the model's name in a file; a family here is a distribution,
+which the file calls ``distribution``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noisewise.models.base import Analyst, Model, Owner, Simulator, register
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
 
 
 class ExponentialFamilyRelease(Release):

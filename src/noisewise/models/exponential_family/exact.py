@@ -38,7 +38,7 @@ from noisewise.models.exponential_family.fourier_likelihood import (
     unknown_n_likelihood,
 )
 from noisewise.models.exponential_family.parameter_grid import PointMoments, Span
-from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.numerics.runtime import one_blas_thread
 

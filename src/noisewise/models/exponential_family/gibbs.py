@@ -32,11 +32,11 @@ from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.families import Categorical, Normal
 from noisewise.models.exponential_family.family import TINY, Conjugate, Family
-from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval, JointMoments, joint_moments
-from noisewise.numerics.scale_mixture import laplace_variances
-from noisewise.numerics.small_matrices import cholesky, solve_lower, solve_upper
+from noisewise.numerics.distributions import laplace_variances
+from noisewise.numerics.matrices import cholesky, solve_lower, solve_upper
 
 SWEEPS_PER_DRAW = 10
 """Sweeps per kept draw (chosen)."""

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.interpolate import RectBivariateSpline
 from scipy.ndimage import distance_transform_edt
 from scipy.optimize import minimize
-from scipy.special import log_ndtr
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.user_warnings import warn_user
@@ -29,8 +28,9 @@ from noisewise.models.exponential_family.normal_likelihood import (
     contributions,
     log_likelihood,
 )
-from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.numerics.distributions import noisy_normal_log_density
 from noisewise.numerics.runtime import one_blas_thread
 
 COARSE_POINTS, FINE_CELLS = 64, 128
@@ -160,18 +160,11 @@ def rough_log_likelihood(
     centre, spread = contribution_moments(
         contributions(mean.ravel(), variance.ravel(), given.interval)
     )
-    b = given.scale
     total = np.zeros(mean.size)
     for j in range(2):
-        v = inflated * given.n * spread[:, j] + 1e-12 * b**2
+        v = inflated * given.n * spread[:, j] + 1e-12 * given.scale**2
         r = given.z[j] - given.n * centre[:, j]
-        if given.mechanism == "gaussian":
-            total += -(r**2) / (2 * (v + b**2)) - 0.5 * np.log(v + b**2)
-            continue
-        sd = np.sqrt(v)
-        one = -r / b + log_ndtr((r - v / b) / sd)
-        two = r / b + log_ndtr((-r - v / b) / sd)
-        total += v / (2 * b**2) + np.logaddexp(one, two)
+        total += noisy_normal_log_density(r, v, given.scale, given.mechanism)
     return total.reshape(mean.shape)
 
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import log_ndtr
 
 from noisewise.models.exponential_family.family import Conjugate, Family
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval, joint_moments
+from noisewise.numerics.distributions import noisy_normal_log_density
 
 SEARCH_POINTS = 1024
 """Points on which each step of the search looks at the rough posterior (chosen)."""
@@ -128,13 +128,7 @@ def rough_log_likelihood(
     v = 1.5 * n * variance + 1e-12 * problem.scale**2
     if problem.counted is not None:
         v = v + 8 * (mean * problem.count_scale) ** 2
-    r, b = z - n * mean, problem.scale
-    if problem.mechanism == "gaussian":
-        return -(r**2) / (2 * (v + b**2)) - 0.5 * np.log(v + b**2)
-    sd = np.sqrt(v)
-    one = -r / b + log_ndtr((r - v / b) / sd)
-    two = r / b + log_ndtr((-r - v / b) / sd)
-    return np.asarray(v / (2 * b**2) + np.logaddexp(one, two))
+    return noisy_normal_log_density(z - n * mean, v, problem.scale, problem.mechanism)
 
 
 def locate(problem: FamilyProblem, z: float, n: float) -> Span:

@@ -15,12 +15,11 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.exponential_family.analyst import ANALYST
-from noisewise.models.exponential_family.discrete_families import Categorical
+from noisewise.models.exponential_family.families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
-from noisewise.models.exponential_family.posterior_draws import prior_draws
+from noisewise.models.exponential_family.posterior import prior_draws
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval, joint_moments
-from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
     BatchSimulator,
     Trials,
@@ -28,6 +27,7 @@ from noisewise.simulate.trials import (
     covered,
     infer_together,
     interval_widths,
+    noise,
 )
 
 LARGE = 20_000

@@ -1,10 +1,10 @@
 """Discrete graphical models from noisy contingency tables.
 
 The owner's file is ``release``. The analyst's, in the order of reading: ``structure`` (cliques and
-junction tree), ``marginal_oracle`` with ``elimination`` and ``belief_propagation``, ``problem`` (a
-release as arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` (cgm),
-``nuts`` with ``contrasts``, ``mass_matrix`` and ``fisher_information`` (bayes); ``model``,
-``posterior`` and ``groups`` are what an analyst gets.
+junction tree), ``marginal_oracle`` (elimination, belief propagation), ``problem`` (a release as
+arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` (cgm), ``nuts`` with
+``mass_matrix`` and ``fisher_information`` (bayes); ``model``, ``posterior`` and ``groups`` are what
+an analyst gets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noisewise.models.base import Analyst, Model, Owner, Simulator, register
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
 
 
 class GraphicalModelRelease(Release):

@@ -13,12 +13,13 @@ import numpy as np
 
 from noisewise.artifact import AbsentError, ArgumentError, Level
 from noisewise.inference.result import Result
-from noisewise.models.graphical_model.elimination import eliminate, sample_backwards
 from noisewise.models.graphical_model.marginal_oracle import (
     DEFAULT_MEMORY,
     Oracle,
     compiled_oracle,
     describe_size,
+    eliminate,
+    sample_backwards,
 )
 from noisewise.models.graphical_model.marginals import (
     check_probability,

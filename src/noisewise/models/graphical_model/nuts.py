@@ -14,8 +14,8 @@ log-partition function twice: μ = ∇A, and then the likelihood's gradient. Tha
 of cells are correlated, and shared by tables that overlap, is corrected afterwards
 (``fisher_information.py``); it matters where n is large and privacy noise small.
 
-Coordinates: orthonormal contrasts (``contrasts.py``), whitened at the CGM estimate
-(``mass_matrix.py``), each one centred in τ as far as data inform about it.
+Coordinates: orthonormal contrasts, whitened at the CGM estimate (``mass_matrix.py``), each one
+centred in τ as far as data inform about it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.models.graphical_model import collective_em
 from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
-from noisewise.models.graphical_model.contrasts import contrasts
 from noisewise.models.graphical_model.fisher_information import (
     MAX_DENSE_CELLS,
     sampling_noise_matters,
@@ -42,6 +41,7 @@ from noisewise.models.graphical_model.fisher_information import (
 from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle, describe_size
 from noisewise.models.graphical_model.mass_matrix import (
     block_mass_matrix,
+    contrasts,
     dense_mass_matrix,
     unwhiten,
 )
@@ -49,7 +49,7 @@ from noisewise.models.graphical_model.maximum_likelihood import maximise_likelih
 from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem
-from noisewise.numerics.normal_laplace import log_density
+from noisewise.numerics.distributions import normal_laplace_log_density
 
 WARM_UP = 250
 """Draws in which the step size adapts (chosen; the mass matrix is fixed beforehand)."""
@@ -109,7 +109,7 @@ def log_posterior(
     mu = jnp.maximum(oracle.marginals(theta), MIN_MARGINAL)
     residual, variance = data.y - data.n * mu, data.n * mu * (1 - mu)
     if mechanism == "laplace":
-        fit = log_density(residual, variance, data.scale)
+        fit = normal_laplace_log_density(residual, variance, data.scale)
     else:
         total = variance + data.scale**2
         fit = -(residual**2) / (2 * total) - jnp.log(total) / 2

@@ -9,10 +9,10 @@ from noisewise.models.graphical_model.groups import GraphicalGroups
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.report import drawings, html
-from noisewise.report.release_section import INFER_FIRST
+from noisewise.report.pages import INFER_FIRST
 
 if TYPE_CHECKING:
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
 
 
 def page(result: Any, check: Check | None = None) -> str:

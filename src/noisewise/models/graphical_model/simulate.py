@@ -18,13 +18,15 @@ from noisewise.models.base import Progress, Simulator
 from noisewise.models.graphical_model import nuts
 from noisewise.models.graphical_model.analyst import GroupedTables
 from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
-from noisewise.models.graphical_model.elimination import eliminate, sample_backwards
-from noisewise.models.graphical_model.marginal_oracle import compiled_oracle
+from noisewise.models.graphical_model.marginal_oracle import (
+    compiled_oracle,
+    eliminate,
+    sample_backwards,
+)
 from noisewise.models.graphical_model.nuts import LOG_TAU_SD
 from noisewise.models.graphical_model.problem import TablesProblem, estimated_sizes
 from noisewise.models.graphical_model.structure import split
-from noisewise.simulate.noise import noise
-from noisewise.simulate.trials import Outcome, Trials, check_guesses, median_size
+from noisewise.simulate.trials import Outcome, Trials, check_guesses, median_size, noise
 
 MAX_SHARES = 12
 """Shares of levels that are judged (chosen: what a person reads)."""

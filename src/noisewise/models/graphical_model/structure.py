@@ -5,7 +5,7 @@ last variable of a clique fastest, as the tables are in the release file.
 
 This is the one file that knows mbi (McKenna, Pullin, Sheldon, Miklau), which triangulates the graph
 and builds the junction tree. mbi has no log-partition function, and its approximate oracle is not
-belief propagation, so inference is ours (``elimination.py``, ``belief_propagation.py``). Clique
+belief propagation, so inference is ours (``marginal_oracle.py``). Clique
 vectors cross here too, for whoever wants to go on in mbi with a model fitted by us.
 """
 

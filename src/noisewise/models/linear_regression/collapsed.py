@@ -22,8 +22,8 @@ import numpy as np
 from jax.scipy.special import gammaln, multigammaln
 
 from noisewise.models.linear_regression.coordinates import Point
-from noisewise.numerics.gamma_variates import gamma
-from noisewise.numerics.small_matrices import (
+from noisewise.numerics.distributions import gamma
+from noisewise.numerics.matrices import (
     Matrix,
     cholesky,
     constant,

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.numerics.gram_packing import number_of_sums, pack_symmetric, unpack
-from noisewise.numerics.small_matrices import (
+from noisewise.numerics.matrices import (
     Matrix,
     constant,
     each,

@@ -24,7 +24,6 @@ from noisewise.models.linear_regression.analyst import ANALYST
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
 from noisewise.models.linear_regression.posterior_draws import prior_draws
 from noisewise.models.linear_regression.problem import RegressionProblem
-from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
     BatchSimulator,
     Trials,
@@ -32,6 +31,7 @@ from noisewise.simulate.trials import (
     covered,
     infer_together,
     interval_widths,
+    noise,
 )
 
 PROPOSALS = 20_000

@@ -3,8 +3,8 @@
 G. Amitai, "Bayesian inference via partitioning under differential privacy" (Duke, 2018), with
 errata E4, E5 and E16. A table passes ``partition_moments`` (who goes where, and one pass),
 ``conjugate_regression`` (all partitions at once) and ``sample_and_aggregate`` (whole numbers, then
-noise); for quantiles a ``private_interval_search`` comes before the whole numbers.
-``probability`` and ``quantile`` are what an owner calls. Proofs: ``docs/proofs/partition.md``.
+noise). ``probability`` and ``quantile`` are what an owner calls. Proofs:
+``docs/proofs/partition.md``.
 
 The release is the answer: nothing is left to infer.
 """
@@ -20,7 +20,7 @@ from noisewise.models.base import Model, Owner, register
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
 
 ANSWERED = "release: a partition release is its own answer; there is no method to choose"
 """Refuses ``infer``, ``check`` and ``plan``."""

@@ -14,16 +14,14 @@ from noisewise.artifact import ArgumentError, Block, PartitionRelease, Probabili
 from noisewise.artifact.statistics.partition_sums import MAX_CUTOFFS, METHODS
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.regression_question import (
-    QUESTION_WORDS,
-    RegressionQuestion,
-    question_arguments,
-    regression_question,
-)
 from noisewise.models.partition.sample_and_aggregate import (
+    QUESTION_WORDS,
     PartitionQuery,
+    RegressionQuestion,
     lattice_codes,
     publish_query,
+    question_arguments,
+    regression_question,
 )
 from noisewise.privacy.arguments import number, shown
 from noisewise.privacy.mechanisms import Calibrated, calibrate

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release
-from noisewise.report import html, release_section
+from noisewise.report import html
+from noisewise.report.pages import promise, release_content
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
@@ -45,8 +46,8 @@ def page(release: Result | Release) -> str:
         ),
         html.section(
             "promise", "What was promised",
-            release_section.promise([release], [release.statement()]),
+            promise([release], [release.statement()]),
         ),
-        html.section("released", "What was released", release_section.content(release)),
+        html.section("released", "What was released", release_content(release)),
     )  # fmt: skip
     return html.page(f"A posterior {name} of one coefficient", lead, sections)

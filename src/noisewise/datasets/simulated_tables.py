@@ -1,10 +1,17 @@
-"""Connections to wireless access points of one building, in the form of thesis section 3.3.4.
+"""Simulated tables in the form of two studies whose records are not public.
 
-The thesis' log is not public. ``wifi_log`` makes one up of the same form: sessions of users at
-places over three weeks, with heavy-tailed activity (most people are hardly ever seen, a few all day
-long). ``hour_segments`` is the loader, for such a log or a real one: it notes where each person is
-every ten minutes and cuts a day into hours, the records of a graphical model. A person is one day
-of one user. Simulated, so NumPy's generator is the right one.
+``social_mobility``: the Opportunity Insights study of Illinois (thesis, section 5.4). One row per
+person: the tract they grew up in, their parents' income rank (``pir``) and their own as adults
+(``kir``), both in [0, 1]. The published form is reproduced: 3,108 tracts whose sizes have a long
+tail from 20 to 446, and a line per tract that scatters around ``kir = 0.35 + 0.3 pir``.
+
+``wifi_log``: connections to wireless access points of one building (thesis, section 3.3.4), that is
+sessions of users at places over three weeks, with heavy-tailed activity (most people are hardly
+ever seen, a few all day long). ``hour_segments`` is the loader, for such a log or a real one: it
+notes where each person is every ten minutes and cuts a day into hours, the records of a graphical
+model. A person is one day of one user.
+
+The numbers are made up, so NumPy's generator is the right one.
 """
 
 from __future__ import annotations
@@ -16,6 +23,54 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+
+TRACTS = 3108
+"""Census tracts of Illinois in the study."""
+SMALLEST_TRACT, LARGEST_TRACT = 20, 446
+"""People in the smallest and the largest tract, as published."""
+
+
+def social_mobility(*, tracts: int = TRACTS, seed: int = 0) -> pa.Table:
+    """Simulate a table of people: their tract, their parents' income rank and their own.
+
+    Args:
+        tracts: number of census tracts.
+        seed: of the simulation.
+
+    Returns:
+        Columns ``tract`` (whole number), ``pir``, ``kir``; about 280,000 rows at full size.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.datasets.social_mobility(tracts=5).column_names
+        ['tract', 'pir', 'kir']
+    """
+    if tracts < 1:
+        raise ValueError(f"tracts: must be at least 1, not {tracts!r}")
+    rng = np.random.default_rng(seed)
+    sizes = tract_sizes(rng, tracts)
+    tract = np.repeat(np.arange(tracts), sizes)
+    rows = len(tract)
+    intercept = rng.normal(0.35, 0.06, tracts)[tract]
+    slope = rng.normal(0.30, 0.08, tracts)[tract]
+    # Neighbourhoods differ in wealth: parents' ranks gather around the tract's own level.
+    wealth = rng.beta(4, 4, tracts)
+    spread = rng.uniform(4, 12, tracts)
+    pir = rng.beta((wealth * spread)[tract], ((1 - wealth) * spread)[tract])
+    kir = np.clip(intercept + slope * pir + rng.normal(0, 0.2, rows), 0, 1)
+    order = rng.permutation(rows)
+    return pa.table({"tract": tract[order], "pir": pir[order], "kir": kir[order]})
+
+
+def tract_sizes(rng: np.random.Generator, tracts: int) -> np.ndarray:
+    """Draw people per tract: log-normal between the published extremes, which both occur."""
+    sizes = np.clip(np.rint(rng.lognormal(4.3, 0.6, tracts)), SMALLEST_TRACT, LARGEST_TRACT).astype(
+        np.int64
+    )
+    if tracts > 1:
+        sizes[rng.permutation(tracts)[:2]] = SMALLEST_TRACT, LARGEST_TRACT
+    return np.asarray(sizes)
+
 
 UNSEEN = "none"
 """The level of a step at which nobody saw the person."""
