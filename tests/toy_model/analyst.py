@@ -18,6 +18,7 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.inference import Posterior, Prediction
+from noisewise.inference.posterior import by_name
 from noisewise.models import Analyst, Method, Question
 from noisewise.models.base import Progress
 from noisewise.numerics.convergence import diagnose_groups
@@ -54,7 +55,7 @@ class TwoMeansPosterior(Posterior):
 
     @property
     def title(self) -> str:
-        """What the posterior is of."""
+        """Return what the posterior is of."""
         return f"means of {' and '.join(self.columns)}"
 
     def attributes(self) -> dict[str, object]:
@@ -113,30 +114,22 @@ def exact(
         if progress is not None:
             progress(g + 1, groups)
     user = problem.centre[:, None, None, None] + problem.half[:, None, None, None] * box
-    diagnosed = [diagnose_groups(values) for values in user]
-    grouped = problem.keys is not None
-
-    def named(values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        return {c: v if grouped else v[0] for c, v in zip(problem.columns, values, strict=True)}
+    rhat, ess = zip(*map(diagnose_groups, user), strict=True)
+    columns, keys = problem.columns, problem.keys
 
     def prior_draws(number: int) -> dict[str, np.ndarray]:
         uniform = np.random.default_rng(0).uniform(-1, 1, (2, number))
-        return dict(
-            zip(
-                problem.columns,
-                problem.centre[:, None] + problem.half[:, None] * uniform,
-                strict=True,
-            )
-        )
+        user = problem.centre[:, None] + problem.half[:, None] * uniform
+        return dict(zip(columns, user, strict=True))
 
     return TwoMeansPosterior(
-        draws=named(list(user)),
-        rhat=named([rhat for rhat, _ in diagnosed]),
-        ess=named([ess for _, ess in diagnosed]),
+        draws=by_name(columns, user, keys),
+        rhat=by_name(columns, rhat, keys),
+        ess=by_name(columns, ess, keys),
         method="exact",
-        columns=problem.columns,
-        spread=dict(zip(problem.columns, (problem.half * problem.spread).tolist(), strict=True)),
-        keys=problem.keys,
+        columns=columns,
+        spread=dict(zip(columns, (problem.half * problem.spread).tolist(), strict=True)),
+        keys=keys,
         prior="means uniform on the bounds",
         prior_draws=prior_draws,
     )
@@ -146,23 +139,12 @@ class TwoMeansAnalyst(Analyst[TwoMeansProblem]):
     """One exact method."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {"exact": exact}
-
-    def default_method(self, release: Release) -> str:
-        """Return the only one."""
-        return "exact"
+    posterior = TwoMeansPosterior
 
     def problem(self, releases: Sequence[Release], question: Question) -> TwoMeansProblem:
         """Read one release."""
         (release,) = releases
         return two_means_problem(release, question)
-
-    def restore(
-        self, common: Mapping[str, Any], attributes: Mapping[str, Any]
-    ) -> TwoMeansPosterior:
-        """Return a posterior that was read from a file."""
-        return TwoMeansPosterior(
-            **common, columns=tuple(attributes["columns"]), spread=attributes["spread"]
-        )
 
 
 ANALYST = TwoMeansAnalyst()

@@ -47,17 +47,17 @@ class Result(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What the result is of, such as ``spend on age, income``."""
+        """Return what the result is of, such as ``spend on age, income``."""
 
     @property
     @abstractmethod
     def converged(self) -> bool:
-        """Whether the computation can be trusted."""
+        """Return whether the computation can be trusted."""
 
     @property
     @abstractmethod
     def status(self) -> str:
-        """The same in words, with what to do."""
+        """Say whether the computation can be trusted, and what to do if not."""
 
     @abstractmethod
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
@@ -69,7 +69,7 @@ class Result(ABC):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """The columns to which a prediction needs values."""
+        """Return the columns to which a prediction needs values."""
         return ()
 
     def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
@@ -86,7 +86,7 @@ class Result(ABC):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether ``interval`` gives intervals of the probabilities in ``marginal``."""
+        """Return whether ``interval`` gives intervals of the probabilities in ``marginal``."""
         return False
 
     def interval(self, columns: str | Iterable[str], level: float = 0.95) -> xr.DataArray:
@@ -125,15 +125,15 @@ class Prediction:
 
     @property
     def mean(self) -> np.ndarray:
-        """The point prediction, one per group where grouped."""
+        """Return the point prediction, one per group where grouped."""
         return np.asarray(self.expected.mean(axis=(-2, -1)))
 
     def interval(self, level: float = 0.9) -> np.ndarray:
-        """Central interval of a new record's y: (lower, upper), leading with the group."""
+        """Return the central interval (lower, upper) of a new y, leading with the group."""
         return self._central(self.draws, level)
 
     def mean_interval(self, level: float = 0.9) -> np.ndarray:
-        """Central interval of the regression line itself."""
+        """Return the central interval of the regression line itself."""
         return self._central(self.expected, level)
 
     @staticmethod
@@ -152,19 +152,19 @@ class CategoryPrediction(Prediction):
 
     @property
     def probabilities(self) -> dict[str | int, np.ndarray]:
-        """Of every level, one number per group where grouped."""
+        """Return the probability of every level, one number per group where grouped."""
         mean = self.expected.mean(axis=(-3, -2))
         return {level: np.asarray(mean[..., i]) for i, level in enumerate(self.levels)}
 
     @property
     def mean(self) -> np.ndarray:
-        """Categories have none."""
+        """Raise an ArgumentError: categories have probabilities only."""
         raise ArgumentError("mean: categories have none; see probabilities")
 
     def interval(self, level: float = 0.9) -> np.ndarray:
-        """Categories have none."""
+        """Raise an ArgumentError: categories have probabilities only."""
         raise ArgumentError("interval: categories have none; see probabilities")
 
     def mean_interval(self, level: float = 0.9) -> np.ndarray:
-        """Categories have none."""
+        """Raise an ArgumentError: categories have probabilities only."""
         raise ArgumentError("mean_interval: categories have none; see probabilities")

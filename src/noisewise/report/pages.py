@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import Release
+from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
 if TYPE_CHECKING:
@@ -241,8 +242,6 @@ def plan_page(plan: Plan) -> str:
     return html.page(f"Plan: {settings['what']}", lead, sections)
 
 
-PRIOR_DRAWS = 20_000
-"""Draws behind the prior's curve (chosen)."""
 MAX_TRACES = 3
 """Parameters whose chains are drawn: those with the highest R-hat (chosen)."""
 MAX_GROUPS_DRAWN = 120

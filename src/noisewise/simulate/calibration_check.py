@@ -19,9 +19,9 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.diagnostics import coverage, ks, ranks, wider
-from noisewise.inference.api import asked, reporting
+from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
-from noisewise.simulate.trials import Outcome, Trials, choose_methods, settings_of, simulated
+from noisewise.simulate.trials import LEVEL, Outcome, Trials, choose_methods, settings_of, simulated
 
 if TYPE_CHECKING:
     from noisewise.models.graphical_model import GraphicalOptions
@@ -32,12 +32,12 @@ VERSION = 1
 """The version of that format which is written and read."""
 ALARM = 0.01
 """A calibrated method is flagged with at most this probability."""
-LEVEL = 0.95
-"""Probability of the intervals whose coverage is checked (chosen)."""
-APART = 0.03
-"""Intervals this much wider or narrower (in logarithms) than the exact ones are others."""
-STUCK = 0.05
-"""Share of trials without convergence from which a method is not to be trusted, right or wrong."""
+MAX_WIDTH_RATIO = 0.03
+"""Intervals this much wider or narrower (in logarithms) than the exact ones are others (chosen)."""
+MAX_UNCONVERGED = 0.05
+"""Share of trials without convergence from which a method is not to be trusted (chosen)."""
+FEWEST_TRIALS = 50
+"""Trials of a check: with fewer, coverage cannot be told from chance (chosen)."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class MethodCheck:
 
     @property
     def trials(self) -> int:
-        """How many."""
+        """Return the number of trials."""
         return len(self.ranks[0])
 
     @property
     def passed(self) -> bool:
-        """It converges, and what was found is no further off than chance allows (1 %)."""
-        return self.unconverged <= STUCK and self._calibrated and self._furthest is None
+        """Return whether it converges, and is no further off than chance allows (1 %)."""
+        return self.unconverged <= MAX_UNCONVERGED and self._calibrated and self._furthest is None
 
     @property
     def _calibrated(self) -> bool:
@@ -86,24 +86,24 @@ class MethodCheck:
 
     @property
     def _each(self) -> float:
-        """Three tests for every parameter share the alarm."""
+        """Return the level of each test: three for every parameter share the alarm."""
         return ALARM / 3 / len(self.parameters)
 
     @property
     def _furthest(self) -> int | None:
-        """The parameter whose intervals are least like the exact ones, if that is not chance."""
+        """Return the parameter whose intervals differ most from the exact ones, beyond chance."""
         if self.wider is None or self.wider_error is None:
             return None
         apart, error = np.array(self.wider), np.array(self.wider_error)
-        sure = np.abs(apart) > np.maximum(APART, stats.norm.isf(self._each / 2) * error)
+        sure = np.abs(apart) > np.maximum(MAX_WIDTH_RATIO, stats.norm.isf(self._each / 2) * error)
         return int(np.argmax(np.where(sure, np.abs(apart), 0))) if sure.any() else None
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """Say whether the method can be trusted, and why not."""
         if self.passed:
             return "calibrated, as far as these trials can tell"
-        if self.unconverged > STUCK:
+        if self.unconverged > MAX_UNCONVERGED:
             return f"did not converge in {self.unconverged:.0%} of the trials"
         worst, far = int(np.argmin(self.coverage)), self._furthest
         if self._calibrated and far is not None and self.wider is not None:
@@ -127,11 +127,9 @@ class Check:
 
     Example:
         >>> import noisewise as nw
-        >>> settings = nw.release.exponential_family(
-        ...     nw.release.Blank(500), column="visits", family="poisson", bounds=(0, 20),
-        ...     epsilon=1.0,
-        ... )
-        >>> check = nw.check(settings, ["exact"], trials=50)
+        >>> blank = nw.release.Blank(500)
+        >>> words = {"column": "owns", "family": "bernoulli", "epsilon": 1.0}
+        >>> check = nw.check(nw.release.exponential_family(blank, **words), ["exact"], trials=50)
         >>> check.advice
         'Use exact.'
     """
@@ -141,12 +139,12 @@ class Check:
 
     @property
     def recommended(self) -> str | None:
-        """The first calibrated method, in the order best to worst; None where there is none."""
+        """Return the first calibrated method, best to worst; None where there is none."""
         return next((m.method for m in self.methods if m.passed), None)
 
     @property
     def advice(self) -> str:
-        """In words."""
+        """Say which methods to use, and which not."""
         if self.recommended is None:
             return (
                 "None of the methods tried is calibrated here. Give a prior that knows more, or "
@@ -157,15 +155,19 @@ class Check:
         return f"Use {self.recommended}.{also}"
 
     def of(self, method: str) -> MethodCheck:
-        """One method's part."""
+        """Return what was found of one method."""
         return next(m for m in self.methods if m.method == method)
 
     def to_json(self) -> str:
-        """For a file."""
-        said = {"format": FORMAT, "version": VERSION, "software": SOFTWARE}
-        told = {"recommended": self.recommended, "advice": self.advice}
-        methods = [{**asdict(m), "passed": m.passed, "verdict": m.verdict} for m in self.methods]
-        return json.dumps({**said, "settings": self.settings, **told, "methods": methods}, indent=1)
+        """Return the content of the file."""
+        content = {
+            "format": FORMAT, "version": VERSION, "software": SOFTWARE, "settings": self.settings,
+            "recommended": self.recommended, "advice": self.advice,
+            "methods": [
+                {**asdict(m), "passed": m.passed, "verdict": m.verdict} for m in self.methods
+            ],
+        }  # fmt: skip
+        return json.dumps(content, indent=1)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a JSON file that ``load_check`` reads; it appears whole or not at all."""
@@ -188,11 +190,9 @@ def load_check(path: str | os.PathLike[str]) -> Check:
 
     Example:
         >>> import noisewise as nw
-        >>> settings = nw.release.exponential_family(
-        ...     nw.release.Blank(500), column="visits", family="poisson", bounds=(0, 20),
-        ...     epsilon=1.0,
-        ... )
-        >>> check = nw.check(settings, ["exact"], trials=50)
+        >>> blank = nw.release.Blank(500)
+        >>> words = {"column": "owns", "family": "bernoulli", "epsilon": 1.0}
+        >>> check = nw.check(nw.release.exponential_family(blank, **words), ["exact"], trials=50)
         >>> nw.simulate.load_check(check.save("check.json")) == check
         True
     """
@@ -219,10 +219,6 @@ def _method(content: Mapping[str, Any]) -> MethodCheck:
         for k in MethodCheck.__dataclass_fields__
     }
     return MethodCheck(**{**fields, "ranks": tuple(map(tuple, fields["ranks"]))})
-
-
-FEWEST_TRIALS = 50
-"""With fewer, coverage cannot be told from chance (chosen)."""
 
 
 def check(
@@ -263,39 +259,37 @@ def check(
         >>> nw.check(release, ["exact"], trials=50).recommended
         'exact'
     """
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < FEWEST_TRIALS:
-        raise ArgumentError(
-            f"trials: must be a whole number of at least {FEWEST_TRIALS}, not {trials!r}"
-        )
+    check_at_least("trials", trials, FEWEST_TRIALS)
     release = release if isinstance(release, Release) else Release.load(release)
     simulator, problem = simulated(release, asked(prior, x=x, y=y, **options))
     chosen = choose_methods(release, methods, simulator.usual_methods(release))
-    made = simulator.from_prior(np.random.default_rng([seed, trials]), problem, trials)
+    simulated_trials = simulator.from_prior(np.random.default_rng([seed, trials]), problem, trials)
     outcomes: dict[str, Outcome] = {}
     for method in dict.fromkeys((*simulator.yardstick(chosen), *chosen)):
         with reporting(progress, f"{trials} trials ({method})") as report:
-            outcomes[method] = simulator.run(made, method, seed, report)
+            outcomes[method] = simulator.run(simulated_trials, method, seed, report)
     reference = outcomes.get(simulator.reference_method or "")
-    checked = [_judged(method, made, outcomes[method], reference) for method in chosen]
+    checked = [_judged(method, simulated_trials, outcomes[method], reference) for method in chosen]
     settings = {**settings_of(release, problem, simulator), "trials": trials, "seed": seed}
     return Check(settings, tuple(checked))
 
 
 def _judged(
-    method: str, made: Trials[Any], outcome: Outcome, reference: Outcome | None
+    method: str, trials: Trials[Any], outcome: Outcome, reference: Outcome | None
 ) -> MethodCheck:
+    """Return ranks, coverage and widths of one method over all trials."""
     # A trial without an answer is one that did not converge; it has no rank.
     finite = np.isfinite(outcome.draws).all(axis=(1, 2))
     if not finite.any():
         raise ArgumentError(f"method: {method!r} found no finite answer in any trial")
-    draws, truth = outcome.draws[finite], made.truth[finite]
+    draws, truth = outcome.draws[finite], trials.truth[finite]
     u = ranks(draws, truth)
     covered = coverage(draws, truth, LEVEL)
     apart = None
     if reference is not None and reference is not outcome:
         apart = wider(draws, reference.draws[finite], LEVEL)
     return MethodCheck(
-        method, made.names,
+        method, trials.names,
         tuple(ks(column).p_value for column in u.T),
         tuple(float(s) for s in covered.share),
         tuple(float(w) for w in covered.width),

@@ -8,7 +8,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.models.exponential_family import normal_exact, normal_likelihood
-from noisewise.numerics.runtime import one_blas_thread
+from noisewise.numerics import one_blas_thread
 from tests.models.exponential_family.cases import CASES, problem
 from tests.reference import expfam_reference as reference
 

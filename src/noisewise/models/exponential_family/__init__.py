@@ -10,15 +10,9 @@ which the file calls ``distribution``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from noisewise.artifact import Release
 from noisewise.artifact.validation import text
-from noisewise.models.base import Analyst, Model, Owner, Simulator, register
-
-if TYPE_CHECKING:
-    from noisewise.inference.result import Result
-    from noisewise.simulate.calibration_check import Check
+from noisewise.models.base import Model, register
 
 
 class ExponentialFamilyRelease(Release):
@@ -27,7 +21,7 @@ class ExponentialFamilyRelease(Release):
 
 @register
 class ExponentialFamily(Model):
-    """Describe the model and import its parts when they are asked for."""
+    """One column that follows an exponential family."""
 
     name = "exponential-family"
     statistics = ("power-sums", "tables")
@@ -36,27 +30,3 @@ class ExponentialFamily(Model):
     def check(self, release: Release) -> None:
         """Raise a ReleaseError unless the distribution is named."""
         text(release.model.get("distribution"), "model: 'distribution'")
-
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-        from noisewise.models.exponential_family.release import OWNER
-
-        return OWNER
-
-    def analyst(self) -> Analyst[Any]:
-        """Return the analyst's part."""
-        from noisewise.models.exponential_family.analyst import ANALYST
-
-        return ANALYST
-
-    def simulator(self) -> Simulator[Any]:
-        """Return the simulator."""
-        from noisewise.models.exponential_family.simulate import SIMULATOR
-
-        return SIMULATOR
-
-    def page(self, result: Result | Release, check: Check | None = None) -> str:
-        """Return the HTML page about a result."""
-        from noisewise.models.exponential_family.report import page
-
-        return page(result, check)

@@ -40,7 +40,7 @@ from noisewise.models.exponential_family.fourier_likelihood import (
 from noisewise.models.exponential_family.parameter_grid import PointMoments, Span
 from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
-from noisewise.numerics.runtime import one_blas_thread
+from noisewise.numerics import one_blas_thread
 
 POINTS_PER_DEVIATION = 8
 """Grid points per posterior standard deviation, at least (chosen)."""

@@ -30,8 +30,8 @@ from noisewise.models.exponential_family.normal_likelihood import (
 )
 from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.numerics import one_blas_thread
 from noisewise.numerics.distributions import noisy_normal_log_density
-from noisewise.numerics.runtime import one_blas_thread
 
 COARSE_POINTS, FINE_CELLS = 64, 128
 """In either direction: points of the search's grids, and cells that draws come from (chosen)."""

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.posterior import Posterior, by_name
 from noisewise.inference.result import CategoryPrediction, Prediction
 from noisewise.models.exponential_family.families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
@@ -36,12 +36,12 @@ class FamilyPosterior(Posterior):
 
     @property
     def x(self) -> tuple[str, ...]:
-        """No covariates: the empty tuple."""
+        """Return the empty tuple: there are no covariates."""
         return ()
 
     @property
     def title(self) -> str:
-        """The column and its family."""
+        """Return the column and its family."""
         return f"{self.y} ({self.family.name})"
 
     def attributes(self) -> dict[str, object]:
@@ -80,21 +80,16 @@ def assemble_posterior(
     problem: FamilyProblem, theta: np.ndarray, method: str, details: Mapping[str, Any]
 ) -> FamilyPosterior:
     """Return the Posterior of draws (group, chain, draw, parameter) in the user's units."""
-    ungrouped = problem.keys is None
-    names = problem.family.names
-
-    def named(values: list[np.ndarray]) -> dict[str, np.ndarray]:
-        return {name: v[0] if ungrouped else v for name, v in zip(names, values, strict=True)}
-
+    names, keys = problem.family.names, problem.keys
     drawn = [np.ascontiguousarray(theta[..., i]) for i in range(len(names))]
-    rhat, ess = (list(side) for side in zip(*map(diagnose_groups, drawn), strict=True))
+    rhat, ess = zip(*map(diagnose_groups, drawn), strict=True)
     return FamilyPosterior(
-        draws=named(drawn),
-        rhat=named(rhat),
-        ess=named(ess),
+        draws=by_name(names, drawn, keys),
+        rhat=by_name(names, rhat, keys),
+        ess=by_name(names, ess, keys),
         method=method,
         y=problem.column,
-        keys=problem.keys,
+        keys=keys,
         prior=str(problem.prior),
         details=details,
         family=problem.family,

@@ -49,6 +49,7 @@ from noisewise.models.graphical_model.maximum_likelihood import maximise_likelih
 from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem
+from noisewise.numerics import clear_numpyro_loops
 from noisewise.numerics.distributions import normal_laplace_log_density
 
 WARM_UP = 250
@@ -166,9 +167,6 @@ def run(
         draws: draws kept per chain.
         law: prior of the potentials, ``"log-gamma"`` or ``"normal"``.
     """
-    # Imported here because the inference package imports the models.
-    from noisewise.numerics.runtime import clear_numpyro_loops
-
     if law not in LAWS:
         raise ArgumentError(f"law: must be one of {', '.join(LAWS)}, not {law!r}")
     if problem.tied:

@@ -11,16 +11,11 @@ The release is the answer: nothing is left to infer.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release, ReleaseError
 from noisewise.artifact.validation import one_of
-from noisewise.models.base import Model, Owner, register
-
-if TYPE_CHECKING:
-    from noisewise.inference.result import Result
-    from noisewise.simulate.calibration_check import Check
+from noisewise.models.base import Model, register
 
 ANSWERED = "release: a partition release is its own answer; there is no method to choose"
 """Refuses ``infer``, ``check`` and ``plan``."""
@@ -54,16 +49,6 @@ class PartitionModel(Model):
         """Raise an ArgumentError: there is no method to check."""
         raise ArgumentError(ANSWERED)
 
-    @abstractmethod
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-
-    def page(self, result: Result | Release, check: Check | None = None) -> str:
-        """Return the HTML page about an answer."""
-        from noisewise.models.partition.report import page
-
-        return page(result)
-
 
 @register
 class PosteriorProbability(PartitionModel):
@@ -71,17 +56,12 @@ class PosteriorProbability(PartitionModel):
 
     name = "posterior-probability"
     statistics = ("probability-sums",)
+    owner_file = "probability"
 
     def check(self, release: Release) -> None:
         """Raise a ReleaseError unless the words repeat what the statistic says."""
         super().check(release)
         one_of(release.model.get("rescaling"), ("corrected", "thesis"), "model: 'rescaling'")
-
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-        from noisewise.models.partition.probability import OWNER
-
-        return OWNER
 
 
 @register
@@ -90,9 +70,4 @@ class PosteriorQuantile(PartitionModel):
 
     name = "posterior-quantile"
     statistics = ("quantile-sum",)
-
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-        from noisewise.models.partition.quantile import OWNER
-
-        return OWNER
+    owner_file = "quantile"

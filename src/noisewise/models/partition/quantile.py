@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -30,16 +30,21 @@ from noisewise.artifact.partition_answer import weak_search
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.sample_and_aggregate import (
+from noisewise.models.partition.regression_question import (
     QUESTION_WORDS,
-    PartitionQuery,
     RegressionQuestion,
-    lattice_codes,
-    publish_query,
+    flag,
     question_arguments,
     regression_question,
+    share,
+    whole_number,
 )
-from noisewise.privacy.arguments import number, positive, shown
+from noisewise.models.partition.sample_and_aggregate import (
+    PartitionQuery,
+    lattice_codes,
+    publish_query,
+)
+from noisewise.privacy.arguments import positive
 from noisewise.privacy.budget import round_down
 from noisewise.privacy.mechanisms import Calibrated, calibrate, select_least
 from noisewise.privacy.options import (
@@ -225,15 +230,16 @@ def posterior_quantile(
         >>> release.guarantee.epsilon
         2.0
     """
-    q = number(p, "p")
-    if not 0 < q < 1:
-        raise ArgumentError(f"p: must be between 0 and 1, not {shown(p)}")
+    q = share(p, "p")
     total, bounds_cost, value_cost = _costs(epsilon_bounds, epsilon_value)
     asked = regression_question(
         x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
         options=PrivacyOptions.of(QuantileOptions, privacy, epsilon=total),
     )  # fmt: skip
-    search = _interval_search(centred, _scale(scale), coverage, doublings, bounds_cost)
+    search = IntervalSearch(
+        flag(centred, "centred"), _scale(scale), share(coverage, "coverage"),
+        whole_number(doublings, "doublings", 0, MAX_DOUBLINGS), bounds_cost,
+    )  # fmt: skip
     blank = QuantileSum(
         asked.columns, asked.coefficient, q, asked.partitions, 0.0, 1.0,
         "centred" if centred else "symmetric", bounds_cost,
@@ -265,40 +271,30 @@ def _scale(value: object) -> float:
     return scale
 
 
+@dataclass(frozen=True)
 class IntervalSearch:
-    """A search for centre and radius, its noise calibrated before any data are read."""
+    """A search for centre and radius, its noise calibrated before any data are read.
 
-    def __init__(
-        self, centred: bool, scale: float, coverage: float, doublings: int, cost: float
-    ) -> None:
-        self._centred, self._scale, self._cost = centred, scale, cost
-        self.coverage, self._doublings = coverage, doublings
-        self._noise = None if centred else threshold_noise(cost)
+    ``noise`` is above-threshold's; None where the centre is searched too.
+    """
+
+    centred: bool
+    scale: float
+    coverage: float
+    doublings: int
+    cost: float
+    noise: ThresholdNoise | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise", None if self.centred else threshold_noise(self.cost))
 
     def __call__(self, quantiles: np.ndarray) -> tuple[float, float]:
         """Return centre and radius of an interval that holds most of these quantiles."""
-        if self._noise is None:
-            return centred_interval(quantiles, self._scale, self._cost)
-        radius = symmetric_radius(
-            quantiles, self._scale, self.coverage, self._doublings, self._noise
+        if self.noise is None:
+            return centred_interval(quantiles, self.scale, self.cost)
+        return 0.0, symmetric_radius(
+            quantiles, self.scale, self.coverage, self.doublings, self.noise
         )
-        return 0.0, radius
-
-
-def _interval_search(
-    centred: object, scale: float, coverage: object, doublings: object, cost: float
-) -> IntervalSearch:
-    """Check the search's arguments; return the search."""
-    if not isinstance(centred, bool):
-        raise ArgumentError(f"centred: must be True or False, not {shown(centred)}")
-    share = number(coverage, "coverage")
-    if not 0 < share < 1:
-        raise ArgumentError(f"coverage: must be between 0 and 1, not {shown(coverage)}")
-    if isinstance(doublings, bool) or not isinstance(doublings, int):
-        raise ArgumentError(f"doublings: must be a whole number, not {shown(doublings)}")
-    if not 0 <= doublings <= MAX_DOUBLINGS:
-        raise ArgumentError(f"doublings: must be in [0, {MAX_DOUBLINGS}], not {doublings}")
-    return IntervalSearch(centred, scale, share, doublings, cost)
 
 
 def _query(

@@ -12,12 +12,13 @@ from noisewise.report.pages import promise, release_content
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
+    from noisewise.simulate import Check
 
 GIVEN = "; they do not cover a private search that missed"
 """Ends the sentence about the interval of a quantile."""
 
 
-def page(release: Result | Release) -> str:
+def page(release: Result | Release, check: Check | None = None) -> str:
     """Return guarantee, answer, and where it would lie without the noise."""
     if not isinstance(release, PartitionRelease):
         raise ArgumentError("result: is no answer by partitions")
