@@ -20,7 +20,7 @@ TRAJECTORY_LENGTH = 2.5
 """Length of a trajectory, in standard deviations of the target (chosen: longer ones
 are worth more, but not what they cost)."""
 TARGET_ACCEPTANCE = 0.8
-"""Mean acceptance that the step size aims at (Stan's default)."""
+"""Mean acceptance that the step size aims at (the default of Stan and of numpyro)."""
 MAX_DENSE_METRIC = 64
 """Up to this many coordinates, the chains' own covariance is learnt; above, only scales
 (chosen)."""

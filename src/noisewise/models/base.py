@@ -239,7 +239,8 @@ class Simulator(ABC, Generic[P]):
 class Model:
     """One statistical model: its name, its statistics, and where its parts are.
 
-    The parts are files beside the description, unless a method that returns one is overridden.
+    The parts are files in the folder of the description, or of the description it derives from,
+    unless a method that returns one is overridden.
 
     Example:
         >>> import noisewise as nw
@@ -252,14 +253,8 @@ class Model:
     statistics: ClassVar[tuple[str, ...]]
     """Kinds of statistics of which a release must hold at least one."""
     release_type: ClassVar[type[Release]] = Release
-    package: ClassVar[str] = ""
-    """The folder that holds the parts: that of the description."""
     owner_file: ClassVar[str] = "release"
     """The file with the owner's part, where a folder holds several models."""
-
-    def __init_subclass__(cls) -> None:
-        if hasattr(sys.modules.get(cls.__module__), "__path__"):
-            cls.package = cls.__module__
 
     def check(self, release: Release) -> None:
         """Raise a ReleaseError where the model's words and the statistics do not fit."""
@@ -291,7 +286,10 @@ class Model:
 
     def _file(self, name: str) -> ModuleType:
         """Return one of the folder's files, imported when it is first asked for."""
-        return import_module(f"{self.package}.{name}")
+        address = _address(type(self), name)
+        if address is None:
+            raise ArgumentError(f"model: {self.name!r} has no file {name}.py")
+        return import_module(address)
 
 
 PARTS = {"owner": "release", "analyst": "analyst", "simulator": "simulate", "page": "report"}
@@ -306,10 +304,18 @@ def _missing_parts(model: type[Model]) -> list[str]:
     """Return what is neither an attribute of the class nor a file beside it."""
     missing = [name for name in ("name", "statistics") if not hasattr(model, name)]
     for part, file in {**PARTS, "owner": model.owner_file}.items():
-        inherited = getattr(model, part) is getattr(Model, part)
-        if inherited and not (model.package and find_spec(f"{model.package}.{file}")):
+        if getattr(model, part) is getattr(Model, part) and _address(model, file) is None:
             missing.append(part)
     return missing
+
+
+def _address(model: type[Model], file: str) -> str | None:
+    """Return the module of that name in the folder of the class, or of the nearest ancestor's."""
+    for kind in model.__mro__:
+        is_folder = hasattr(sys.modules.get(kind.__module__), "__path__")
+        if is_folder and find_spec(f"{kind.__module__}.{file}") is not None:
+            return f"{kind.__module__}.{file}"
+    return None
 
 
 def register(model: M) -> M:

@@ -246,7 +246,7 @@ MAX_TRACES = 3
 """Parameters whose chains are drawn: those with the highest R-hat (chosen)."""
 MAX_GROUPS_DRAWN = 120
 """Groups in one drawing; of more, evenly spaced ones (chosen: a line each on a phone)."""
-MAX_ROWS = 2000
+MAX_RESULT_ROWS = 2000
 """Rows of the table of results (chosen)."""
 
 
@@ -288,7 +288,7 @@ def _result(post: Posterior) -> str:
     numbers = ("mean", "sd", "lower", "upper")
     listed = [
         (*(str(row[c]) for c in leading), *(float(row[c]) for c in numbers))
-        for _, row in rows.head(MAX_ROWS).iterrows()
+        for _, row in rows.head(MAX_RESULT_ROWS).iterrows()
     ]
     if len(rows) > len(listed):
         verdicts += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")

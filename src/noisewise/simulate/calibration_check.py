@@ -26,9 +26,9 @@ from noisewise.simulate.trials import LEVEL, Outcome, Trials, choose_methods, se
 if TYPE_CHECKING:
     from noisewise.models.graphical_model import GraphicalOptions
 
-FORMAT = "noisewise-check"
+CHECK_FORMAT = "noisewise-check"
 """What the file of a check calls itself."""
-VERSION = 1
+CHECK_FORMAT_VERSION = 1
 """The version of that format which is written and read."""
 ALARM = 0.01
 """A calibrated method is flagged with at most this probability."""
@@ -127,9 +127,9 @@ class Check:
 
     Example:
         >>> import noisewise as nw
-        >>> blank = nw.release.Blank(500)
         >>> words = {"column": "owns", "family": "bernoulli", "epsilon": 1.0}
-        >>> check = nw.check(nw.release.exponential_family(blank, **words), ["exact"], trials=50)
+        >>> settings = nw.release.exponential_family(nw.release.Blank(500), **words)
+        >>> check = nw.check(settings, ["exact"], trials=50, seed=1)
         >>> check.advice
         'Use exact.'
     """
@@ -161,8 +161,8 @@ class Check:
     def to_json(self) -> str:
         """Return the content of the file."""
         content = {
-            "format": FORMAT, "version": VERSION, "software": SOFTWARE, "settings": self.settings,
-            "recommended": self.recommended, "advice": self.advice,
+            "format": CHECK_FORMAT, "version": CHECK_FORMAT_VERSION, "software": SOFTWARE,
+            "settings": self.settings, "recommended": self.recommended, "advice": self.advice,
             "methods": [
                 {**asdict(m), "passed": m.passed, "verdict": m.verdict} for m in self.methods
             ],
@@ -190,9 +190,9 @@ def load_check(path: str | os.PathLike[str]) -> Check:
 
     Example:
         >>> import noisewise as nw
-        >>> blank = nw.release.Blank(500)
         >>> words = {"column": "owns", "family": "bernoulli", "epsilon": 1.0}
-        >>> check = nw.check(nw.release.exponential_family(blank, **words), ["exact"], trials=50)
+        >>> settings = nw.release.exponential_family(nw.release.Blank(500), **words)
+        >>> check = nw.check(settings, ["exact"], trials=50, seed=1)
         >>> nw.simulate.load_check(check.save("check.json")) == check
         True
     """
@@ -201,11 +201,12 @@ def load_check(path: str | os.PathLike[str]) -> Check:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not JSON"
         raise ArgumentError(f"--check: {str(path)!r} cannot be read: {why}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != CHECK_FORMAT:
         raise ArgumentError(f"--check: {str(path)!r} was not written by noisewise check")
-    if content.get("version") != VERSION:
+    if content.get("version") != CHECK_FORMAT_VERSION:
         raise ArgumentError(
-            f"--check: {str(path)!r} has version {content.get('version')!r}, this reads {VERSION}"
+            f"--check: {str(path)!r} has version {content.get('version')!r}, this reads "
+            f"{CHECK_FORMAT_VERSION}"
         )
     try:
         return Check(content["settings"], tuple(_method(m) for m in content["methods"]))

@@ -126,6 +126,13 @@ def covered(outcome: Outcome, trials: Trials[P], level: float) -> Coverage:
     return coverage(outcome.draws, trials.truth, level)
 
 
+def judged_without_noise(
+    analyst: Analyst[P], trials: Trials[P], seed: int, level: float
+) -> Coverage:
+    """Return coverage and widths of ``naive``, the conjugate posterior of sums without noise."""
+    return covered(infer_together(analyst, trials, "naive", seed, None), trials, level)
+
+
 def interval_widths(draws: Mapping[str, np.ndarray], level: float) -> dict[str, float]:
     """Return the width of the central interval of each parameter's draws."""
     tails = [(1 - level) / 2, (1 + level) / 2]

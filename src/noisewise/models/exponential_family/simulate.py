@@ -27,9 +27,8 @@ from noisewise.simulate.trials import (
     BatchSimulator,
     Trials,
     check_guesses,
-    covered,
-    infer_together,
     interval_widths,
+    judged_without_noise,
     noise,
 )
 
@@ -169,8 +168,8 @@ class FamilyScene:
     def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
         """Return mean widths of the conjugate posterior of all records."""
         quiet = replace(self.problem, scale=QUIET, counted=None)
-        made = replace(self, sums=self.free).trials(quiet, seed)
-        return covered(infer_together(ANALYST, made, "naive", seed, None), made, level).width
+        trials = replace(self, sums=self.free).trials(quiet, seed)
+        return judged_without_noise(ANALYST, trials, seed, level).width
 
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the prior's own intervals."""

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.inference.adaptation import TARGET_ACCEPTANCE
 from noisewise.models.graphical_model import collective_em
 from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
 from noisewise.models.graphical_model.fisher_information import (
@@ -54,8 +55,6 @@ from noisewise.numerics.distributions import normal_laplace_log_density
 
 WARM_UP = 250
 """Draws in which the step size adapts (chosen; the mass matrix is fixed beforehand)."""
-TARGET_ACCEPTANCE = 0.8
-"""Mean acceptance probability that the step size aims at (numpyro's default)."""
 MAX_TREE_DEPTH = 8
 """A trajectory has at most 2⁸ leapfrog steps (chosen)."""
 LOG_TAU_SD = 0.5

@@ -39,11 +39,11 @@ MAX_SHARES = 12
 """Shares of levels that are judged (chosen: what a person reads)."""
 PRIOR_MODELS = 400
 """Models drawn from the prior for the width of its intervals (chosen; each needs its marginals)."""
-CHAINS, DRAWS = 2, 500
+TRIAL_CHAINS, TRIAL_DRAWS = 2, 500
 """Seconds a trial: as few as tell whether a marginal has converged (chosen)."""
 
 
-def shares(problem: TablesProblem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+def level_shares(problem: TablesProblem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
     """Return names and shares (…, level) from marginals of the cliques (…, cell)."""
     tables = dict(zip(problem.model.cliques, split(cells, problem.model), strict=True))
     names = [f"p[{c}={v}]" for c in problem.model.variables for v in problem.levels[c][:-1]]
@@ -91,7 +91,7 @@ def noisy(
     y = counts + noise(rng, problem.scale, problem.mechanism, counts.shape, whole=True)
     sizes = estimated_sizes(problem.model, y) if problem.secret_n else np.full(len(y), problem.n)
     each = [replace(problem, y=row, n=float(n)) for row, n in zip(y, sizes, strict=True)]
-    names, truth = shares(problem, marginals(problem, theta))
+    names, truth = level_shares(problem, marginals(problem, theta))
     return Trials(GroupedTables(tuple(each), tuple(range(len(each)))), truth, names)
 
 
@@ -128,7 +128,7 @@ class TablesScene:
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the prior's own intervals."""
         drawn = prior_potentials(np.random.default_rng(0), self.problem, PRIOR_MODELS)
-        _, values = shares(self.problem, marginals(self.problem, drawn))
+        _, values = level_shares(self.problem, marginals(self.problem, drawn))
         return interval_widths(dict(zip(self.names, values.T, strict=True)), level)
 
 
@@ -143,7 +143,7 @@ def scene(
         theta += _alone(problem, column, _column_shares(problem, column, given))
     rng = np.random.default_rng([seed, 0])
     counts = np.stack([tables_of(rng, problem, theta) for _ in range(trials)])
-    names, truth = shares(problem, marginals(problem, theta[None]))
+    names, truth = level_shares(problem, marginals(problem, theta[None]))
     guess = dict(zip(names, truth[0].tolist(), strict=True))
     return TablesScene(problem, theta, counts, names, guess, {})
 
@@ -208,9 +208,11 @@ class GraphicalSimulator(Simulator[GroupedTables]):
         """Infer trial after trial."""
         drawn, stuck = [], 0
         for number, problem in enumerate(trials.problem.groups):
-            post = nuts.run(problem, seed + number, CHAINS, DRAWS)
+            post = nuts.run(problem, seed + number, TRIAL_CHAINS, TRIAL_DRAWS)
             stuck += not post.converged
-            drawn.append(shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names)))
+            drawn.append(
+                level_shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names))
+            )
             if progress is not None:
                 progress(number + 1, len(trials.problem.groups))
         return Outcome(np.stack(drawn), stuck / len(drawn))

@@ -57,7 +57,7 @@ from noisewise.privacy.sensitivity import Sensitivity, sensitivity
 
 MAX_LEVEL = 16
 """Radii reach from scale · 2^-16 to scale · 2^16 (chosen)."""
-MAX_STEPS = 32
+MAX_CENTRE_STEPS = 32
 """Centres reach 32 radii from zero on either side (chosen)."""
 MAX_WORTH = 64
 """Weight of the narrowest intervals (chosen); it is the sensitivity of a score."""
@@ -81,7 +81,10 @@ class Candidates:
 
 def candidates(scale: float) -> Candidates:
     """Return the intervals of every (t, k); a function of public numbers only."""
-    levels, steps = np.arange(-MAX_LEVEL, MAX_LEVEL + 1), np.arange(-MAX_STEPS, MAX_STEPS + 1)
+    levels, steps = (
+        np.arange(-MAX_LEVEL, MAX_LEVEL + 1),
+        np.arange(-MAX_CENTRE_STEPS, MAX_CENTRE_STEPS + 1),
+    )
     t, k = np.repeat(levels, len(steps)), np.tile(steps, len(levels))
     radius = scale * 2.0**t
     nats = np.where(t < 0, -PENALTY_BELOW * t, PENALTY_ABOVE * t)
@@ -111,7 +114,7 @@ def centred_interval(quantiles: np.ndarray, scale: float, cost: float) -> tuple[
         raise SearchError(
             "no interval was found that holds the partitions' quantiles; the budget stays spent. "
             f"Intervals from {tried.radius[0]:.3g} to {tried.radius[-1]:.3g} wide were tried, at "
-            f"most {MAX_STEPS} widths from 0: is scale={scale:g} the coefficient's order of "
+            f"most {MAX_CENTRE_STEPS} widths from 0: is scale={scale:g} the coefficient's order of "
             "magnitude? Otherwise raise epsilon_bounds, or the number of partitions"
         )
     return float(tried.centre[chosen]), float(tried.radius[chosen])
