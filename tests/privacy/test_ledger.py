@@ -146,7 +146,7 @@ def test_accounts_are_separate(ledger: Ledger) -> None:
     ledger.spend("ä [red]%s?", pure(0.5, "add-remove"), "100% ? {odd}")
     ledger.spend("b", pure(0.5), "plain")
     assert [(a.dataset, a.spent) for a in ledger.accounts()] == [
-        ("A", 0.0),
+        ("a", 0.0),
         ("b", 0.5),
         ("ä [red]%s?", 0.5),
     ]

@@ -3,23 +3,31 @@
 ``BEGIN IMMEDIATE`` takes the write lock before anything is read, so that of two processes asking
 for the last of a budget one waits and then sees the other's spend. ``synchronous=EXTRA`` makes a
 commit survive power loss: it also syncs the folder after the journal is deleted, without which the
-journal could come back and undo the spend. Keep the file on a local disk; network file systems do
-not lock reliably (use PostgreSQL for a team).
+journal could come back and undo the spend; what a killed process leaves of one, SQLite rolls back
+and removes at the next opening. The file is private to its owner. Keep it on a local disk; network
+file systems do not lock reliably (use PostgreSQL for a team).
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from noisewise.artifact import SourceError
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_tables, identity
 
 LOCK_PATIENCE_S = 60.0
 """Wait so long for another process that holds the file (chosen)."""
+PRIVATE = 0o600
+"""The permissions of a new ledger: its owner reads and writes, nobody else."""
+WORLD = 0o007
+"""The permissions of everybody, which an older ledger loses."""
 
 
 class SqliteStore:
@@ -29,6 +37,8 @@ class SqliteStore:
         self._path = path
         if not create and not path.exists():
             raise SourceError(f"there is no ledger {str(path)!r}; {CREATE_HINT}")
+        if create:
+            _create_private(path)
         with self._translated():
             # A URI from the absolute path: no name, not even ":memory:", has a special meaning.
             self._connection = sqlite3.connect(
@@ -40,6 +50,7 @@ class SqliteStore:
             )
         try:
             self._id = self._prepare(create)
+            _make_private(path)
         except BaseException:
             self._connection.close()
             raise
@@ -122,6 +133,29 @@ class SqliteStore:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def _create_private(path: Path) -> None:
+    """Create an empty file that only its owner may read; SQLite's side files take after it."""
+    # What goes wrong here, SQLite says in a moment.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
+
+
+def _make_private(path: Path) -> None:
+    """Take a ledger away from the world: version 0.1 let every user of the machine read it.
+
+    What its group may do was somebody's decision, and stays.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & WORLD:
+            path.chmod(mode & ~WORLD)
+    except OSError:
+        warn_user(
+            f"ledger: every user of this machine can read {str(path)!r}; its owner should change "
+            "that (chmod o= FILE)"
+        )
 
 
 def _reason(error: sqlite3.Error) -> str:
