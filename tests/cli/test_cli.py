@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 import noisewise as nw
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.privacy.ledger import open_ledger
 
 Run = Callable[..., Any]
@@ -161,8 +161,10 @@ def test_graphical_model_by_person_with_an_other_level(
 
 
 def test_json_for_scripts(regression: Run, out: Path) -> None:
-    said = json.loads(regression("--json").out)
-    assert said == {"out": str(out), "family": "linear-regression", "epsilon": 1.0, "rho": None}
+    told = {"out": str(out), "family": "linear-regression", "epsilon": 1.0, "rho": None}
+    assert json.loads(regression("--json", "--no-ledger").out) == told
+    counted = {"dataset": "people.csv", "spent": 1.0, "budget": None}
+    assert json.loads(regression("--json").out) == {**told, **counted}
 
 
 # -- public lists ----------------------------------------------------------------------------------
@@ -366,7 +368,7 @@ def test_a_release_under_a_ledger(noisewise: Run, regression: Run, book: Path, o
     audited = noisewise("ledger", "audit", book, out)
     assert audited.code == 0
     assert "1 release(s) paid for" in audited.out
-    regression()
+    regression("--no-ledger")
     unpaid = noisewise("ledger", "audit", book, out)
     assert unpaid.code == 1
     assert "no ledger paid for this release" in " ".join(unpaid.out.split())

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.report import drawings, html
 from tests.artifact.factories import FACTORIES
 from tests.report.pages import of_family, regression

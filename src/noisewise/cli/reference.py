@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 
 HEAD = """# Command line
 

@@ -17,6 +17,7 @@ from typing import Any, Required, Self, TypedDict, TypeVar, get_args, get_origin
 
 from noisewise.artifact import Mechanism, Neighbours
 from noisewise.models.base import Word, WordKind
+from noisewise.privacy.ledger.default_ledger import DefaultLedger
 from noisewise.privacy.sum_plan import Progress
 
 WIDTH = 100
@@ -95,7 +96,7 @@ class PrivacyOptions:
             planned=True,
         ),
     )
-    ledger: str | Path | None = field(
+    ledger: str | Path | DefaultLedger | None = field(
         default=None,
         metadata=_about(
             "text", "path or URL of a budget ledger; the spend is durable before noise is drawn"

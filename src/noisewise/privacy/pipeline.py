@@ -6,11 +6,13 @@ and refused if the data do not fit; the spend is committed; only then is noise d
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from noisewise.artifact import (
     DataError,
     Groups,
     Level,
+    NoisewiseError,
     Population,
     Receipt,
     Release,
@@ -34,8 +37,7 @@ from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest_bounds
 from noisewise.privacy.budget import BOUNDS, Terms, equal_shares, shares
 from noisewise.privacy.lattice import Coded, Outside
-from noisewise.privacy.ledger import open_ledger
-from noisewise.privacy.ledger.accounts import cost_of
+from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.private_quantiles import candidate_lattice, choose_bounds
@@ -121,7 +123,11 @@ def publish(source: Any, order: Order) -> Release:
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
     if isinstance(source, Blank):
         return blank
-    payment = Payment(order)
+    with Payment(order) as payment:
+        return _publish(source, order, costs, payment)
+
+
+def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Payment) -> Release:
     reader = open_source(source)
     group = () if order.groups is None else (order.groups.column,)
     person = () if order.person is None else (order.person.column,)
@@ -192,17 +198,26 @@ def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
 
 
 class Payment:
-    """One payment to a ledger: checked at once, made before the first draw."""
+    """One payment to a ledger: checked at once, made before the first draw.
+
+    Used as a context: where it is left by an error after the spend, the ledger is told that no
+    release came of it.
+    """
+
+    unfinished: ClassVar[set[Payment]] = set()
+    """Payments whose releases are being made, for a program that has to end at once."""
 
     def __init__(self, order: Order) -> None:
         self._family = order.family
         person = None if order.person is None else order.person.column
         self._cost = cost_of(order.terms.guarantee, person)
         self._receipt: Receipt | None = None
+        self._entry = str(uuid.uuid4())
         self._options = options = order.options
         if options.ledger is None and options.dataset is not None:
             raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
-        if options.ledger is not None:
+        first = isinstance(options.ledger, DefaultLedger) and not options.ledger.exists
+        if options.ledger is not None and not first:
             with open_ledger(options.ledger) as ledger:
                 ledger.check(options.dataset, self._cost)
 
@@ -214,9 +229,30 @@ class Payment:
         """
         options = self._options
         if options.ledger is not None and self._receipt is None:
+            self.unfinished.add(self)
             with open_ledger(options.ledger) as ledger:
-                self._receipt = ledger.spend(options.dataset, self._cost, self._family)
+                self._receipt = ledger.spend(
+                    options.dataset, self._cost, self._family, entry=self._entry
+                )
         return self._receipt
+
+    def note_lost(self, why: str) -> bool:
+        """Tell the ledger that no release came of the spend; return whether there was one."""
+        if self._options.ledger is None:
+            return False
+        with open_ledger(self._options.ledger) as ledger:
+            return ledger.note_lost(self._entry, why)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self in self.unfinished:
+            self.unfinished.discard(self)
+            if kind is not None:
+                # The error itself matters more than a ledger that is out of reach by now.
+                with contextlib.suppress(NoisewiseError):
+                    self.note_lost(kind.__name__)
 
 
 def _search(

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.artifact import PartitionRelease, QuantileSum
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.models.partition import partition_moments
 from noisewise.privacy.ledger import open_ledger
 from tests.reference import partition_reference as plain

@@ -52,7 +52,13 @@ def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     """Read the table, fit its partitions, pay, and return the noisy answer as a Release."""
     _rehearse(query)
     order = _order(query, {})
-    payment = Payment(order)
+    with Payment(order) as payment:
+        return _publish(source, query, order, payment)
+
+
+def _publish(
+    source: Any, query: PartitionQuery, order: Order, payment: Payment
+) -> PartitionRelease:
     reader = open_source(source)
     reader.check(query.question.columns, ())
     refuse_selection(reader.selection(), query.question.terms.guarantee.neighbours)

@@ -1,0 +1,114 @@
+"""Ctrl-C: the program ends within two seconds, whatever it is doing, and leaves nothing half done.
+
+Python runs a signal's handler between two instructions of its own, and compiled inference or the
+compilation itself may not return to Python for minutes. So there are two ways out. The handler
+raises `Interrupted` in the main thread, which unwinds as any error does: files are written whole or
+not at all, databases roll back, and the ledger is told where a spend brought no release. A watcher
+thread, woken by the signal itself, waits `GRACE_S` for that; then it removes unfinished files,
+tells the ledger, and ends the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+
+STATUS = 130
+"""The exit status after an interrupt, as shells have it: 128 + SIGINT."""
+GRACE_S = 0.7
+"""Seconds that the main thread has to end in good order (chosen: two seconds are promised)."""
+LEDGER_S = 0.6
+"""Seconds that the ledger has to note a spend without a release (chosen likewise)."""
+
+
+class Interrupted(BaseException):
+    """The person pressed Ctrl-C. No library takes it for an error of its own, as Typer would."""
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """Turn SIGINT into `Interrupted` in the main thread, or into the end of the process.
+
+    Where SIGINT is ignored, as for a job in the background of a script, it stays so.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    former_wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    former = signal.signal(signal.SIGINT, _raise)
+    threading.Thread(target=_watch, args=(ours,), daemon=True).start()
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt):
+        # The watcher goes on, should the rest of the way out be blocked too.
+        raise
+    except BaseException:
+        _restore(former, former_wakeup, theirs)
+        raise
+    else:
+        _restore(former, former_wakeup, theirs)
+
+
+def _restore(handler: object, wakeup: int, socket_: socket.socket) -> None:
+    signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]  # what signal() gave us
+    signal.set_wakeup_fd(wakeup)
+    socket_.close()  # The watcher reads the end of it, and ends.
+
+
+def _raise(*_: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the way out is not disturbed
+    raise Interrupted
+
+
+def _watch(wakeups: socket.socket) -> None:
+    """Wait for an interrupt; then for the main thread; then end the process."""
+    with wakeups:
+        while signals := wakeups.recv(64):
+            if signal.SIGINT in signals:
+                threading.Event().wait(GRACE_S)
+                end_by_interrupt()
+
+
+_ending = threading.Lock()
+
+
+def end_by_interrupt() -> None:
+    """Say so in one line, remove unfinished files, tell the ledger, and end the process.
+
+    Nothing is waited for: libraries join their threads at an ordinary exit, for as long as those
+    compute.
+    """
+    with _ending:  # never released: whoever comes second waits for the end
+        from noisewise.artifact.atomic_file import discard_unfinished
+
+        discard_unfinished()
+        _note_lost_spends()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        with contextlib.suppress(OSError, ValueError):
+            os.write(2, b"interrupted\n")
+        os._exit(STATUS)
+
+
+def _note_lost_spends() -> None:
+    """Tell the ledger of spends whose releases are not made, as far as time allows."""
+    pipeline = sys.modules.get("noisewise.privacy.pipeline")
+    if pipeline is None or not pipeline.Payment.unfinished:
+        return
+
+    def note() -> None:
+        for payment in tuple(pipeline.Payment.unfinished):
+            with contextlib.suppress(Exception):  # an ending program has nobody to tell
+                payment.note_lost("interrupted")
+
+    thread = threading.Thread(target=note, daemon=True)
+    thread.start()
+    thread.join(LEDGER_S)
