@@ -139,8 +139,8 @@ def test_saving_over_other_releases_keeps_every_one(tmp_path: Path) -> None:
     path = regression().save(tmp_path / "release.json")
     regression().save(path)
     assert list(tmp_path.iterdir()) == [path]
-    for number, kind in enumerate(("gaussian", "laplace", "gaussian"), start=1):
-        made = dataclasses.replace(regression(kind), created=str(number))
+    for number in (1, 2, 3):
+        made = dataclasses.replace(regression("gaussian"), created=str(number))
         with pytest.warns(UserWarning, match=rf"release\.json~{number}~"):
             made.save(path)
         assert Release.load(path) == made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from noisewise.artifact import ArgumentError, NoisewiseError, Release, ReleaseError
+from noisewise.artifact.user_warnings import LargeEpsilonWarning
 from noisewise.cli import words
 from noisewise.cli.console import reading, show_json
 from noisewise.cli.messages import in_shell_words
@@ -69,11 +71,20 @@ app = typer.Typer(
 
 def make_release(owner: Owner, source: object, given: dict[str, Any]) -> Release:
     """Read the options' text and call the release function, with a progress bar if it has one."""
-    with reading("reading") as progress, in_shell_words(words.argument_flags(owner)):
+    with (
+        reading("reading") as progress,
+        in_shell_words(words.argument_flags(owner)),
+        warnings.catch_warnings(),
+    ):
+        # In Python a warning must do, for scripts that have always run; here somebody can answer.
+        warnings.simplefilter("error", LargeEpsilonWarning)
         arguments = words.release_arguments(owner, given)
         if "progress" in inspect.signature(owner.release).parameters:
             arguments["progress"] = progress
-        return owner.release(source, **arguments)
+        try:
+            return owner.release(source, **arguments)
+        except LargeEpsilonWarning as warning:
+            raise ArgumentError(str(warning)) from None
 
 
 def _is_release(path: Path) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
+from noisewise.artifact.guarantee import LARGE_EPSILON, worth
+from noisewise.artifact.user_warnings import LargeEpsilonWarning, warn_user
 from noisewise.privacy.arguments import mapping, number, positive, shown
 from noisewise.privacy.mechanisms import zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
@@ -73,6 +75,17 @@ def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
     delta = _delta(options.delta)
     rho = zcdp_budget(epsilon, delta)
     return Terms(Guarantee(epsilon, neighbours, delta, rho, within), "gaussian", group)
+
+
+def warn_of_large_epsilon(terms: Terms, options: PrivacyOptions) -> None:
+    """Warn before anything is read where ε promises next to nothing, unless that is meant."""
+    epsilon = terms.guarantee.epsilon
+    if epsilon > LARGE_EPSILON and not options.large_epsilon:
+        warn_user(
+            f"epsilon: {epsilon:g} is above {LARGE_EPSILON:g} and protects nobody: "
+            f"{worth(epsilon)}; if that is meant, say large_epsilon=True",
+            LargeEpsilonWarning,
+        )
 
 
 def _delta(given: object) -> float:

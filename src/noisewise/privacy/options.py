@@ -105,6 +105,10 @@ class PrivacyOptions:
     dataset: str | None = field(
         default=None, metadata=_about("text", "the ledger's account, where it has several")
     )
+    large_epsilon: bool = field(
+        default=False,
+        metadata=_about("flag", "an epsilon above 100 is meant, although it protects next to none"),
+    )
     progress: Progress | None = field(
         default=None, metadata=_about(None, "called with rows done and rows in all")
     )
@@ -165,6 +169,7 @@ class QuantileOptions(TypedDict, total=False):
     neighbours: Neighbours
     ledger: str | Path | None
     dataset: str | None
+    large_epsilon: bool
     progress: Progress | None
 
 

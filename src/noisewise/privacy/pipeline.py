@@ -35,7 +35,13 @@ from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest_bounds
-from noisewise.privacy.budget import BOUNDS, Terms, equal_shares, shares
+from noisewise.privacy.budget import (
+    BOUNDS,
+    Terms,
+    equal_shares,
+    shares,
+    warn_of_large_epsilon,
+)
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
 from noisewise.privacy.mechanisms import Calibrated, calibrate
@@ -123,6 +129,7 @@ def publish(source: Any, order: Order) -> Release:
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
     if isinstance(source, Blank):
         return blank
+    warn_of_large_epsilon(order.terms, order.options)
     with Payment(order) as payment:
         return _publish(source, order, costs, payment)
 
