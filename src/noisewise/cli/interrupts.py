@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 STATUS = 130
 """The exit status after an interrupt, as shells have it: 128 + SIGINT."""
@@ -44,23 +45,32 @@ def watched() -> Iterator[None]:
     theirs.setblocking(False)
     former_wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     former = signal.signal(signal.SIGINT, _raise)
+    former_hook = sys.unraisablehook
     threading.Thread(target=_watch, args=(ours,), daemon=True).start()
+
+    def end_if_swallowed(problem: Any) -> None:
+        # It came in a callback of a library, such as a garbage collection's: errors are only shown.
+        if isinstance(problem.exc_value, Interrupted):
+            end_by_interrupt()
+        former_hook(problem)
+
+    sys.unraisablehook = end_if_swallowed
+
+    def restore() -> None:
+        signal.signal(signal.SIGINT, former)
+        signal.set_wakeup_fd(former_wakeup)
+        sys.unraisablehook = former_hook
+        theirs.close()  # the watcher reads the end of it, and ends
+
     try:
         yield
     except (Interrupted, KeyboardInterrupt):
         # The watcher goes on, should the rest of the way out be blocked too.
         raise
     except BaseException:
-        _restore(former, former_wakeup, theirs)
+        restore()
         raise
-    else:
-        _restore(former, former_wakeup, theirs)
-
-
-def _restore(handler: object, wakeup: int, socket_: socket.socket) -> None:
-    signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]  # what signal() gave us
-    signal.set_wakeup_fd(wakeup)
-    socket_.close()  # The watcher reads the end of it, and ends.
+    restore()
 
 
 def _raise(*_: object) -> None:

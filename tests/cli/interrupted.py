@@ -1,0 +1,44 @@
+"""Interrupts of the command line at a chosen moment, and what is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+COMMAND = Path(sys.executable).with_name("noisewise")
+"""The installed command."""
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """How a command ended that was interrupted: ``seconds`` after the signal."""
+
+    after: float
+    seconds: float
+    status: int
+    said: str
+
+
+def interrupt(arguments: list[object], after: float, folder: Path) -> Interrupt:
+    """Start the program, send SIGINT after so many seconds, and wait for its end."""
+    process = subprocess.Popen(
+        [COMMAND, *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(after)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return Interrupt(after, time.monotonic() - sent, process.returncode, said)
