@@ -30,6 +30,8 @@ def interrupt(arguments: list[object], after: float, folder: Path) -> Interrupt:
         [COMMAND, *map(str, arguments)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path)},
+        # A job in the background of a shell has SIGINT ignored, and hands that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

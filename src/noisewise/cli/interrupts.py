@@ -2,10 +2,10 @@
 
 Python runs a signal's handler between two instructions of its own, and compiled inference or the
 compilation itself may not return to Python for minutes. So there are two ways out. The handler
-raises `Interrupted` in the main thread, which unwinds as any error does: files are written whole or
-not at all, databases roll back, and the ledger is told where a spend brought no release. A watcher
-thread, woken by the signal itself, waits `GRACE_S` for that; then it removes unfinished files,
-tells the ledger, and ends the process.
+raises KeyboardInterrupt in the main thread, which unwinds as any error does: files are written
+whole or not at all, databases roll back, and the ledger is told where a spend brought no release. A
+watcher thread, woken by the signal itself, waits `GRACE_S` for that; then it removes unfinished
+files, tells the ledger, and ends the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 STATUS = 130
 """The exit status after an interrupt, as shells have it: 128 + SIGINT."""
@@ -27,13 +27,9 @@ LEDGER_S = 0.6
 """Seconds that the ledger has to note a spend without a release (chosen likewise)."""
 
 
-class Interrupted(BaseException):
-    """The person pressed Ctrl-C. No library takes it for an error of its own, as Typer would."""
-
-
 @contextlib.contextmanager
 def watched() -> Iterator[None]:
-    """Turn SIGINT into `Interrupted` in the main thread, or into the end of the process.
+    """Turn SIGINT into KeyboardInterrupt in the main thread, or into the end of the process.
 
     Where SIGINT is ignored, as for a job in the background of a script, it stays so.
     """
@@ -50,7 +46,7 @@ def watched() -> Iterator[None]:
 
     def end_if_swallowed(problem: Any) -> None:
         # It came in a callback of a library, such as a garbage collection's: errors are only shown.
-        if isinstance(problem.exc_value, Interrupted):
+        if isinstance(problem.exc_value, KeyboardInterrupt):
             end_by_interrupt()
         former_hook(problem)
 
@@ -64,18 +60,22 @@ def watched() -> Iterator[None]:
 
     try:
         yield
-    except (Interrupted, KeyboardInterrupt):
-        # The watcher goes on, should the rest of the way out be blocked too.
-        raise
-    except BaseException:
+    except BaseException as error:
+        # Whatever a library made of it, such as Typer a SystemExit: it was the interrupt.
+        if _received or isinstance(error, KeyboardInterrupt):
+            end_by_interrupt()
         restore()
         raise
     restore()
 
 
-def _raise(*_: object) -> None:
+_received: list[int] = []
+
+
+def _raise(number: int, *_: object) -> None:
+    _received.append(number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the way out is not disturbed
-    raise Interrupted
+    raise KeyboardInterrupt
 
 
 def _watch(wakeups: socket.socket) -> None:
@@ -90,7 +90,7 @@ def _watch(wakeups: socket.socket) -> None:
 _ending = threading.Lock()
 
 
-def end_by_interrupt() -> None:
+def end_by_interrupt() -> NoReturn:
     """Say so in one line, remove unfinished files, tell the ledger, and end the process.
 
     Nothing is waited for: libraries join their threads at an ordinary exit, for as long as those

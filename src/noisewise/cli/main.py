@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from noisewise.cli.interrupts import Interrupted, end_by_interrupt, watched
+from noisewise.cli.interrupts import watched
 
 
 def run() -> None:
@@ -17,11 +17,8 @@ def run() -> None:
 
     Exit codes: 0 done, 1 refused (message on stderr), 2 wrong usage, 130 interrupted.
     """
-    try:
-        with watched():
-            _run()
-    except (Interrupted, KeyboardInterrupt):
-        end_by_interrupt()
+    with watched():
+        _run()
 
 
 def _run() -> None:

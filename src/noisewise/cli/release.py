@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 
 from noisewise.artifact import ArgumentError, NoisewiseError, Release, ReleaseError
@@ -76,6 +77,8 @@ def make_release(owner: Owner, source: object, given: dict[str, Any]) -> Release
         in_shell_words(words.argument_flags(owner)),
         warnings.catch_warnings(),
     ):
+        # Arrow would take SIGINT for itself while it reads, and call it a failure.
+        pa.enable_signal_handlers(False)
         # In Python a warning must do, for scripts that have always run; here somebody can answer.
         warnings.simplefilter("error", LargeEpsilonWarning)
         arguments = words.release_arguments(owner, given)

@@ -3,8 +3,8 @@
 ``BEGIN IMMEDIATE`` takes the write lock before anything is read, so that of two processes asking
 for the last of a budget one waits and then sees the other's spend. ``synchronous=EXTRA`` makes a
 commit survive power loss: it also syncs the folder after the journal is deleted, without which the
-journal could come back and undo the spend; what a killed process leaves of one, SQLite rolls back
-and removes at the next opening. The file is private to its owner. Keep it on a local disk; network
+journal could come back and undo the spend; what a killed process leaves of one is rolled back and
+removed at the next opening. The file is private to its owner. Keep it on a local disk; network
 file systems do not lock reliably (use PostgreSQL for a team).
 """
 
@@ -51,6 +51,7 @@ class SqliteStore:
         try:
             self._id = self._prepare(create)
             _make_private(path)
+            self._remove_journal()
         except BaseException:
             self._connection.close()
             raise
@@ -67,6 +68,24 @@ class SqliteStore:
             raise SourceError(f"{self.place} is a SQLite database but not a ledger; {hint}")
         with self._translated():
             return identity(self._execute, self.place)
+
+    def _remove_journal(self) -> None:
+        """Remove the journal of a killed process.
+
+        SQLite has undone by it what was half written, and keeps one that has nothing to undo. Under
+        the exclusive lock, which a live writer would not let us have, it is nobody's.
+        """
+        journal = Path(f"{self._path}-journal")
+        if not journal.exists():
+            return
+        with suppress(sqlite3.Error, OSError):
+            self._execute("PRAGMA busy_timeout = 0")
+            self._execute("BEGIN EXCLUSIVE")
+            journal.unlink(missing_ok=True)
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._execute("ROLLBACK")
+            self._execute(f"PRAGMA busy_timeout = {int(1000 * LOCK_PATIENCE_S)}")
 
     def _create(self) -> None:
         with self.writing():

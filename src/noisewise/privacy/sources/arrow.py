@@ -63,6 +63,8 @@ def guarded(step: Callable[[], Result], explain: Callable[[], NoisewiseError]) -
         return step()
     except (NoisewiseError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
+    except pa.ArrowCancelled:  # so Arrow says that somebody pressed Ctrl-C
+        raise KeyboardInterrupt from None
     except BaseException:  # noqa: BLE001  # a panic of Polars is no Exception
         pass
     raise explain()
