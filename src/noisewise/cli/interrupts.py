@@ -53,7 +53,9 @@ def watched() -> Iterator[None]:
     sys.unraisablehook = end_if_swallowed
 
     def restore() -> None:
-        signal.signal(signal.SIGINT, former)
+        # The command has done its work: an interrupt of Python's own end would only hide that.
+        done = "noisewise.cli.first_moments" in sys.modules
+        signal.signal(signal.SIGINT, signal.SIG_IGN if done else former)
         signal.set_wakeup_fd(former_wakeup)
         sys.unraisablehook = former_hook
         theirs.close()  # the watcher reads the end of it, and ends

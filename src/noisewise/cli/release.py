@@ -20,7 +20,7 @@ from noisewise.cli.messages import in_shell_words
 from noisewise.cli.output_files import check_writable
 from noisewise.cli.shared_options import AsJson
 from noisewise.models import Model, Owner
-from noisewise.privacy.ledger import Account, DefaultLedger, default_ledger, open_ledger
+from noisewise.privacy.ledger import Account, DefaultLedger, open_ledger, source_ledger
 
 Source = Annotated[
     str,
@@ -108,7 +108,7 @@ def chosen_ledger(
     # An account that is named needs a ledger that is named: the release function says so.
     if named is not None or no_ledger or given.get("dataset") is not None:
         return named
-    return default_ledger(source)
+    return source_ledger(source)
 
 
 def finish(

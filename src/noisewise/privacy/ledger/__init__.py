@@ -15,7 +15,7 @@ from noisewise.privacy.ledger.accounts import Account, Cost, Entry, Finding, cos
 from noisewise.privacy.ledger.default_ledger import (
     CountingLedger,
     DefaultLedger,
-    default_ledger,
+    source_ledger,
 )
 from noisewise.privacy.ledger.ledger import Ledger
 from noisewise.privacy.ledger.store import Store
@@ -29,8 +29,8 @@ __all__ = [
     "Ledger",
     "Receipt",
     "cost_of",
-    "default_ledger",
     "open_ledger",
+    "source_ledger",
 ]
 
 

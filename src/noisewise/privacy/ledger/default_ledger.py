@@ -87,7 +87,7 @@ def kind_name(dataset: str, cost: Cost) -> str:
     return _fitting(f"{dataset} ({told})" if told else dataset)
 
 
-def default_ledger(source: str) -> DefaultLedger:
+def source_ledger(source: str) -> DefaultLedger:
     """Return the ledger of a path, a pattern or a database URL."""
     place = _local_place(source)
     if place is None:
