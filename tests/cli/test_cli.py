@@ -264,6 +264,41 @@ def test_refusals(words: tuple[str, ...], message: str, regression: Run, out: Pa
     assert not out.exists()
 
 
+def test_a_misspelt_column_is_not_blamed_on_its_bounds(
+    noisewise: Run, people: Path, out: Path
+) -> None:
+    words = ("--x", "pirr", *REGRESSION[2:], "--epsilon", 1, "--out", out)
+    ended = noisewise("release", "linear-regression", people, *words)
+    assert ended.err == (
+        "error: column 'pirr' has no bounds, and 'pir' has bounds but is no column of this "
+        "release: is one of them misspelt?\n"
+    )
+
+
+def test_columns_of_a_csv_file_that_are_not_there(
+    noisewise: Run, people: Path, out: Path, tmp_path: Path
+) -> None:
+    words = ("--x", "pirr", "--y", "kir", "--bounds", "pirr=0,1", "--bounds", "kir=0,1")
+
+    def refused(source: Path) -> str:
+        ended = noisewise(
+            "release", "linear-regression", source, *words, "--epsilon", 1, "--out", out
+        )
+        assert ended.code == 1
+        return str(ended.err)
+
+    # Another column that was asked for is there: the first line is one of names.
+    assert "it has: 'pir', 'kir', 'tract', 'smoker', 'visits', 'code'" in refused(people)
+    other = tmp_path / "semicolons.csv"
+    other.write_text(people.read_text().replace(",", ";"))
+    assert "columns must be separated by commas" in refused(other)
+    headless = tmp_path / "headless.csv"
+    headless.write_text("\n".join([*LINES[1:], ""]))
+    assert refused(headless).endswith("names are read from its first line\n")
+    headless.write_text("kir,0.75\n0.5,1\n")  # a record that has the name of a column in it
+    assert "0.75" not in refused(headless)
+
+
 def test_text_where_a_number_belongs(noisewise: Run, people: Path, out: Path) -> None:
     words = ("--x", "pir", "--y", "smoker", "--bounds", "pir=0,1", "--bounds", "smoker=0,1")
     ended = noisewise("release", "linear-regression", people, *words, "--epsilon", 1, "--out", out)

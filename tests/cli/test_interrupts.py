@@ -45,7 +45,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def release_words(table: Path, out: Path) -> list[object]:
-    bounds = [f"{c}=0,1" for c in "abcy"]
+    # Bounds that are chosen privately are paid for before the table is read a second time.
+    bounds = ["a=private:0,10", *(f"{c}=0,1" for c in "bcy")]
     given = [word for b in bounds for word in ("--bounds", b)]
     columns = ["--x", "a", "--x", "b", "--x", "c", "--y", "y"]
     words = ["release", "linear-regression", table, *columns, *given, "--epsilon", 0.1]
@@ -108,7 +109,7 @@ def test_forty_interrupts_end_within_two_seconds(
     ended: list[Interrupt] = []
     files: list[Path] = []
     finished = 0
-    for trial in range(40):
+    for trial in range(100):
         folder = tmp_path / str(trial)
         folder.mkdir()
         if trial % 2:
@@ -124,6 +125,8 @@ def test_forty_interrupts_end_within_two_seconds(
             continue
         assert_clean(one, folder, within=2.0)
         ended.append(one)
+        if len(ended) == 40:
+            break
     spends, noted = ledger_agrees(table, files)
     slowest = max(one.seconds for one in ended)
     print(
@@ -131,7 +134,7 @@ def test_forty_interrupts_end_within_two_seconds(
         f"{finished} commands had finished before; {spends} spends, {len(files)} releases, "
         f"{noted} spends that the ledger says were for nothing"
     )
-    assert len(ended) >= 30
+    assert len(ended) == 40
 
 
 # -- a spend without a release -----------------------------------------------------------------
