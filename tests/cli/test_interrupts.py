@@ -114,7 +114,7 @@ def test_forty_interrupts_end_within_two_seconds(
         folder.mkdir()
         if trial % 2:
             out = folder / "r.json"
-            one = interrupt(release_words(table, out), moments.uniform(LEAST_S, 3.5), folder)
+            one = interrupt(release_words(table, out), moments.uniform(LEAST_S, 8), folder)
             files += [out] if out.exists() else []
         else:
             out = folder / "p.nc"

@@ -228,7 +228,7 @@ def test_a_check_may_be_given_by_its_file(tmp_path: Path) -> None:
         pa.table({"v": [1, 2, 3] * 50}), column="v", family="poisson", bounds=(0, 20),
         epsilon=1.0,
     )  # fmt: skip
-    result = nw.infer(release, draws=50)
+    result = nw.infer(release, draws=200)
     assert nw.report.render(result, path) == nw.report.render(result, check)
     with pytest.raises(nw.ArgumentError, match=r"check: must be what nw\.check returned"):
         nw.report.render(result, 3)  # type: ignore[arg-type]

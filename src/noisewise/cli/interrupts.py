@@ -21,9 +21,9 @@ from typing import Any, NoReturn
 
 STATUS = 130
 """The exit status after an interrupt, as shells have it: 128 + SIGINT."""
-GRACE_S = 0.7
+GRACE_S = 0.5
 """Seconds that the main thread has to end in good order (chosen: two seconds are promised)."""
-LEDGER_S = 0.6
+LEDGER_S = 0.5
 """Seconds that the ledger has to note a spend without a release (chosen likewise)."""
 
 
