@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 
 from noisewise.artifact import ArgumentError, NoisewiseError, Release, ReleaseError
@@ -57,8 +56,12 @@ def release_command(model: Model) -> Any:
         check_writable(out, _is_release, "release")
         if "ledger" in owner.privacy:
             given["ledger"] = chosen_ledger(source, no_ledger, given)
-        made = make_release(owner, source, given)
-        finish(made, out, as_json, given.get("ledger"))
+        from noisewise.privacy.pipeline import Payment
+
+        with Payment.held():
+            made = make_release(owner, source, given)
+            save(made, out)
+        show(made, out, as_json, given.get("ledger"))
 
     return words.command(model.name, owner.summary, parameters, run)
 
@@ -72,6 +75,8 @@ app = typer.Typer(
 
 def make_release(owner: Owner, source: object, given: dict[str, Any]) -> Release:
     """Read the options' text and call the release function, with a progress bar if it has one."""
+    import pyarrow as pa
+
     with (
         reading("reading") as progress,
         in_shell_words(words.argument_flags(owner)),
@@ -111,10 +116,8 @@ def chosen_ledger(
     return source_ledger(source)
 
 
-def finish(
-    release: Release, out: Path, as_json: bool, ledger: str | DefaultLedger | None = None
-) -> None:
-    """Save the release, and say what was promised."""
+def save(release: Release, out: Path) -> None:
+    """Save the release; where that fails, print it."""
     try:
         release.save(out)
     except ReleaseError:
@@ -122,22 +125,18 @@ def finish(
         typer.echo(release.to_json())
         typer.echo("the release is on standard output instead", err=True)
         raise
-    except BaseException as interrupt:
-        note_lost(ledger, release, type(interrupt).__name__)
-        raise
+
+
+def show(
+    release: Release, out: Path, as_json: bool, ledger: str | DefaultLedger | None = None
+) -> None:
+    """Say what was promised, and what is spent in all."""
     accounts = _accounts(release, ledger)
     if as_json:
         spent = {"epsilon": release.guarantee.epsilon, "rho": release.guarantee.rho}
         show_json({"out": str(out), "family": release.family, **spent, **_booked_json(accounts)})
     else:
         typer.echo(f"wrote {out}: {release.statement()}{_booked(accounts, ledger)}")
-
-
-def note_lost(ledger: str | DefaultLedger | None, release: Release, why: str) -> None:
-    """Tell the ledger that a release was not written."""
-    if ledger is not None and release.receipt is not None:
-        with contextlib.suppress(NoisewiseError), open_ledger(ledger) as book:
-            book.note_lost(release.receipt.entry, why)
 
 
 def _accounts(release: Release, ledger: str | DefaultLedger | None) -> list[Account]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
@@ -213,6 +213,7 @@ class Payment:
 
     unfinished: ClassVar[set[Payment]] = set()
     """Payments whose releases are being made, for a program that has to end at once."""
+    _held: ClassVar[bool] = False
 
     def __init__(self, order: Order) -> None:
         self._family = order.family
@@ -254,12 +255,29 @@ class Payment:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self in self.unfinished:
+        if self in self.unfinished and kind is not None:
+            # The error itself matters more than a ledger that is out of reach by now.
+            with contextlib.suppress(NoisewiseError):
+                self.note_lost(kind.__name__)
+        if kind is not None or not self._held:
             self.unfinished.discard(self)
-            if kind is not None:
-                # The error itself matters more than a ledger that is out of reach by now.
-                with contextlib.suppress(NoisewiseError):
-                    self.note_lost(kind.__name__)
+
+    @classmethod
+    @contextlib.contextmanager
+    def held(cls) -> Iterator[None]:
+        """Count payments as unfinished until this context ends: until their releases are saved.
+
+        An interrupt leaves them so, for whoever ends the program.
+        """
+        cls._held = True
+        try:
+            yield
+        except Exception:
+            cls.unfinished.clear()
+            raise
+        finally:
+            cls._held = False
+        cls.unfinished.clear()
 
 
 def _search(

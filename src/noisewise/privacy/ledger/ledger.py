@@ -20,7 +20,14 @@ from typing import Self
 from noisewise.artifact import ArgumentError, BudgetError, Receipt, Release
 from noisewise.privacy.ledger import hash_chain, rules
 from noisewise.privacy.ledger.account_names import account_name, likeness
-from noisewise.privacy.ledger.accounts import Account, Cost, Entry, Finding, cost_of
+from noisewise.privacy.ledger.accounts import (
+    NO_RELEASE,
+    Account,
+    Cost,
+    Entry,
+    Finding,
+    cost_of,
+)
 from noisewise.privacy.ledger.store import Rows, Store
 
 
@@ -108,6 +115,9 @@ class Ledger:
             account = None if spend is None else rows.account(spend.dataset)
             if spend is None or account is None:
                 return False
+            words = (e.description for e in rows.entries(account.dataset))
+            if any(told.startswith(NO_RELEASE + entry) for told in words):
+                return True
             rows.append(*rules.lost(account, spend, why))
         return True
 
