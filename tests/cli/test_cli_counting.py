@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,10 +211,14 @@ def test_python_warns_of_a_large_epsilon_and_goes_on() -> None:
     words: dict[str, Any] = {"column": "owns", "family": "bernoulli"}
     with pytest.warns(UserWarning, match=r"1000 is above 100.*large_epsilon=True"):
         nw.release.exponential_family(people, **words, epsilon=1000)
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nw.release.exponential_family(people, **words, epsilon=1000, large_epsilon=True)
         nw.release.exponential_family(people, **words, epsilon=100)
         nw.release.exponential_family(nw.release.Blank(9), **words, epsilon=1000)
+
+
+def test_a_small_epsilon_gets_a_word_before_it_is_spent(release: Run, people: Path) -> None:
+    ended = release(people, epsilon=0.01)
+    assert ended.err.startswith("warning: --epsilon: 0.01 is so small that the noise is more than")
+    assert release(people, "--neighbours", "add-remove", epsilon=0.01).err == ""  # n is a secret

@@ -25,6 +25,10 @@ LEAST_SHARE = 1e-200
 """Below this, noise scales leave float64; no part of a release is of use long before."""
 
 
+DROWNED = 10
+"""Noise so many times the records' own count leaves next to nothing to learn (chosen)."""
+
+
 @dataclass(frozen=True)
 class Terms:
     """What the owner promises: mechanism, budget, neighbour relation, what is public about n."""
@@ -85,6 +89,23 @@ def warn_of_large_epsilon(terms: Terms, options: PrivacyOptions) -> None:
             f"epsilon: {epsilon:g} is above {LARGE_EPSILON:g} and protects nobody: "
             f"{worth(epsilon)}; if that is meant, say large_epsilon=True",
             LargeEpsilonWarning,
+        )
+
+
+def warn_of_small_epsilon(terms: Terms, records: int) -> None:
+    """Warn before anything is spent where the noise drowns all records together.
+
+    A count of n records has noise of about 1/ε, which is 1/(n ε) times the count.
+
+    Args:
+        terms: what is promised.
+        records: the public number of records, of the largest group where there are groups.
+    """
+    if records * terms.guarantee.epsilon * DROWNED < 1:
+        warn_user(
+            f"epsilon: {terms.guarantee.epsilon:g} is so small that the noise is more than "
+            f"{DROWNED} times all {records} records together; an analyst learns next to nothing "
+            "from this release"
         )
 
 

@@ -41,6 +41,7 @@ from noisewise.privacy.budget import (
     equal_shares,
     shares,
     warn_of_large_epsilon,
+    warn_of_small_epsilon,
 )
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
@@ -152,6 +153,8 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
     plan = SumPlan(parts, order.group_code, order.person)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
+    if order.terms.relation == "replace-one":
+        warn_of_small_epsilon(order.terms, int(sums.sizes.max()))
     receipt = payment.pay()
     blocks = tuple(
         Block(s, c.noise, c.draw(find_privacy(s.kind).integers(s, part)))
