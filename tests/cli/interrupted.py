@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +19,20 @@ COMMAND = Path(sys.executable).with_name("noisewise")
 class Interrupt:
     """How a command ended that was interrupted: ``seconds`` after the signal."""
 
-    after: float
     seconds: float
     status: int
     said: str
 
 
-def interrupt(arguments: list[object], after: float, folder: Path) -> Interrupt:
-    """Start the program, send SIGINT after so many seconds, and wait for its end."""
+def interrupt(
+    arguments: list[object],
+    after: float | Callable[[], bool],
+    folder: Path,
+    command: Sequence[object] = (COMMAND,),
+) -> Interrupt:
+    """Start the program, send SIGINT after so many seconds or once a condition holds, and wait."""
     process = subprocess.Popen(
-        [COMMAND, *map(str, arguments)],
+        [*map(str, command), *map(str, arguments)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path)},
         # A job in the background of a shell has SIGINT ignored, and hands that on.
@@ -36,11 +41,15 @@ def interrupt(arguments: list[object], after: float, folder: Path) -> Interrupt:
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(after)
+    if isinstance(after, float | int):
+        time.sleep(after)
+    else:
+        while process.poll() is None and not after():
+            time.sleep(0.05)
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
     try:
         _, said = process.communicate(timeout=120)
     finally:
         process.kill()
-    return Interrupt(after, time.monotonic() - sent, process.returncode, said)
+    return Interrupt(time.monotonic() - sent, process.returncode, said)

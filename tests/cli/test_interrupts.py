@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +168,36 @@ def test_the_ledger_says_which_spend_was_for_nothing(
         assert made.receipt.entry == second.entry
         assert ledger.audit([(made.receipt, cost_of(made.guarantee))]) == ()
         assert ledger.accounts()[0].spent == 0.5
+
+
+STUCK = """
+import hashlib
+from noisewise.cli.main import run
+from noisewise.privacy.mechanisms import Calibrated
+
+# Minutes of compiled code that neither returns to Python nor looks at signals.
+Calibrated.draw = lambda *_: hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
+run()
+"""
+
+
+def test_an_interrupt_in_compiled_code_after_the_spend_is_noted(
+    table: Path, tmp_path: Path
+) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("".join(table.read_text().splitlines(keepends=True)[:100]))
+
+    def is_spent() -> bool:
+        ledger = tmp_path / ".noisewise-ledger.db"
+        with suppress(nw.SourceError), open_ledger(ledger) as book:
+            return any(account.spent for account in book.accounts())
+        return False  # it is not there yet, or being made
+
+    script = (sys.executable, "-c", STUCK)
+    ended = interrupt(release_words(people, tmp_path / "r.json"), is_spent, tmp_path, script)
+    assert_clean(ended, tmp_path, within=60)
+    assert not (tmp_path / "r.json").exists()
+    assert ledger_agrees(people, []) == (1, 1)
 
 
 def test_a_note_is_shown_as_one(noisewise: Any, tmp_path: Path) -> None:
