@@ -1,0 +1,56 @@
+"""The verbs of ``noisewise``."""
+
+from __future__ import annotations
+
+import typer
+
+from noisewise import __version__
+from noisewise.cli import (
+    check,
+    demo,
+    infer,
+    inspect,
+    ledger,
+    marginal,
+    plan,
+    predict,
+    release,
+    report,
+    reproduce,
+    sample,
+)
+
+app = typer.Typer(
+    name="noisewise",
+    help="Differentially private releases, and inference that is honest about their noise.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(release.app, name="release")
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(plan.app, name="plan")
+app.command("inspect")(inspect.inspect)
+app.command("infer")(infer.infer)
+app.command("predict")(predict.predict)
+app.command("sample")(sample.sample)
+app.command("marginal")(marginal.marginal)
+app.command("check")(check.check)
+app.command("report")(report.report)
+app.command("demo")(demo.demo)
+app.command("reproduce")(reproduce.reproduce)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"noisewise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and stop."
+    ),
+) -> None:
+    """Differentially private releases, and inference that is honest about their noise."""
