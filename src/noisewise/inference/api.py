@@ -186,7 +186,7 @@ def infer(
             raise ArgumentError(
                 f"{name}: must be a whole number of at least {least}, not {value!r}"
             )
-    question = asked(prior, x=x, y=y, **options)
+    question = replace(asked(prior, x=x, y=y, **options), method=chosen)
     problem = analyst.problem(releases, question)
     for caution in analyst.cautions(problem, question):
         warn_user(caution)

@@ -113,7 +113,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Question:
-    """What an analyst asks beyond the release: a prior, and the model's own words.
+    """What an analyst asks beyond the release: a prior, the model's own words, the method chosen.
 
     Example:
         >>> import noisewise as nw
@@ -125,6 +125,7 @@ class Question:
 
     prior: Any = None
     words: Mapping[str, Any] = field(default_factory=dict)
+    method: str | None = None
 
     def only(self, known: Sequence[str], model: str) -> None:
         """Raise an ArgumentError at a word that the model does not know."""

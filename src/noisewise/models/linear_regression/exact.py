@@ -30,6 +30,7 @@ from noisewise.models.linear_regression.initial_values import (
     towards,
 )
 from noisewise.models.linear_regression.posterior_draws import latent_fit, posterior_from_user
+from noisewise.models.linear_regression.prior_check import hidden_columns
 from noisewise.models.linear_regression.problem import RegressionProblem, subset
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.gram_packing import number_of_sums
@@ -359,6 +360,7 @@ def run(
         "tries": collected.tries,
         "divergences": collected.divergences,
         "seconds": tuple(seconds),
+        "hidden": list(hidden_columns(problem)),
     }
     latent = collected.latent(problem, seed)
     return posterior_from_user(
