@@ -18,7 +18,7 @@ from noisewise.models.exponential_family import families
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval
-from noisewise.simulate.noise import discrete_laplace
+from noisewise.simulate.trials import discrete_laplace
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from numpyro.infer.hmc import hmc
 
 from experiments.graphical_models import baselines
 from experiments.graphical_models.accuracy import Cell, options, releases
+from noisewise.inference.adaptation import TARGET_ACCEPTANCE
 from noisewise.models.graphical_model import nuts
 from noisewise.models.graphical_model.marginal_oracle import Oracle
 from noisewise.models.graphical_model.model import GraphicalModel
@@ -118,7 +119,7 @@ def draw(
         )
         state = begin(
             start, nuts.WARM_UP, nuts.step_size(oracle), adapt_mass_matrix=False,
-            target_accept_prob=nuts.TARGET_ACCEPTANCE, max_tree_depth=nuts.MAX_TREE_DEPTH,
+            target_accept_prob=TARGET_ACCEPTANCE, max_tree_depth=nuts.MAX_TREE_DEPTH,
             model_args=(own,), rng_key=key,
         )  # fmt: skip
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from experiments.exponential_families.simulate import discrete_laplace
 from experiments.graphical_models import dpsgd
 from noisewise import datasets
-from noisewise.datasets.wifi import STEPS, UNSEEN, place_names
+from noisewise.datasets import STEPS, UNSEEN, place_names
 from noisewise.models.graphical_model.marginal_oracle import choose_oracle
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.problem import TablesProblem

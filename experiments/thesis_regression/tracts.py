@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from noisewise.datasets.mobility import tract_sizes
+from noisewise.datasets import tract_sizes
 
 COLUMNS = ("tract", "pir", "kir")
 SLOPE, LEVEL, SPREAD = 0.1, 0.5, 0.255

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 import noisewise as nw
-from noisewise.datasets.wifi import UNSEEN, place_names
+from noisewise.datasets import UNSEEN, place_names
 
 
 def log(*sessions: tuple[int, str, str, str]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import entr
@@ -38,7 +39,7 @@ def test_distances_to_the_optimum_are_bounds() -> None:
         best = e_step.solve_dual_accurately(
             problem.oracle, "laplace", at, jnp.zeros_like(at), t, noise, 1e-10, 1000
         )
-        mu, _ = e_step.nonlinear_belief_propagation_compiled(
+        mu, _ = jax.jit(e_step.nonlinear_belief_propagation, static_argnums=(0, 1))(
             problem.oracle, "laplace", at, t, noise, 50, 0.0
         )
         top = primal(problem, theta, np.asarray(best.mu))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisewise.models.exponential_family.posterior_draws import noise_free_deviations as of_family
+from noisewise.models.exponential_family.posterior import noise_free_deviations as of_family
 from noisewise.models.linear_regression import naive
 from noisewise.models.linear_regression.posterior_draws import deviations_without_noise, prior_draws
 from noisewise.priors import NormalInverseGamma

@@ -150,6 +150,22 @@ def test_a_model_that_lacks_parts() -> None:
         nw.models.register(int)  # type: ignore[type-var]
 
 
+def test_a_folder_that_lacks_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are looked for beside the description; those that are absent are named at once."""
+    folder = tmp_path / "half_model"
+    folder.mkdir()
+    (folder / "release.py").write_text("OWNER = None\n")
+    (folder / "__init__.py").write_text(
+        "import noisewise as nw\n\n"
+        "class Half(nw.models.Model):\n    name, statistics = 'half', ('gram',)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    half = importlib.import_module("half_model").Half
+    with pytest.raises(ArgumentError, match="Half lacks analyst, simulator, page; a model has na"):
+        nw.models.register(half)
+    assert half().owner() is None
+
+
 def test_a_release_of_an_unknown_model(tmp_path: Path) -> None:
     path = released().save(tmp_path / "r.json")
     nw.models.unregister("two-means")

@@ -7,7 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
-from noisewise.numerics.runtime import clear_numpyro_loops, numpyro_sampling_loop
+from noisewise.numerics import clear_numpyro_loops, numpyro_sampling_loop
 
 
 def test_forgotten_loops_do_not_pile_up() -> None:

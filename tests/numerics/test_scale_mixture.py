@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisewise.numerics.gamma_variates import gamma
-from noisewise.numerics.scale_mixture import inverse_gaussian_reciprocal, laplace_variances
-from noisewise.numerics.small_matrices import project_to_floor
+from noisewise.numerics.distributions import gamma, inverse_gaussian_reciprocal, laplace_variances
+from noisewise.numerics.matrices import project_to_floor
 
 reciprocal = jax.jit(inverse_gaussian_reciprocal)
 variances = jax.jit(laplace_variances)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisewise.numerics.wishart import (
+from noisewise.numerics.distributions import (
     bartlett_factor,
     draw_bartlett_factors,
     draw_inverse_wishart_factors,

@@ -11,7 +11,8 @@ import pytest
 
 import noisewise as nw
 from noisewise import priors
-from noisewise.models.exponential_family import families, naive
+from noisewise.models.exponential_family import families
+from noisewise.models.exponential_family.analyst import naive
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval
 
@@ -24,7 +25,7 @@ def post() -> nw.Posterior:
         families.Bernoulli(), Interval(0.0, 1.0, "keep"), "owns", np.array([[30.0], [60.0]]),
         np.array([100.0, 100.0]), 5.0, "laplace", priors.Beta(1, 1), ("a", "b"),
     )  # fmt: skip
-    return naive.run(given, 0, 4, 1000)
+    return naive(given, 0, 4, 1000)
 
 
 def test_a_trace_shows_every_chain(post: nw.Posterior) -> None:

@@ -20,7 +20,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.main import app
 from noisewise.inference.api import asked
 from noisewise.simulate import Check, MethodCheck, check, load_check
-from noisewise.simulate.settings import simulated
+from noisewise.simulate.trials import simulated
 from tests.inference.regressions import table
 from tests.report.pages import regression
 

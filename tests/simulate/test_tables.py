@@ -14,7 +14,7 @@ from noisewise.inference.api import asked
 from noisewise.models.graphical_model import simulate as graphical
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.simulate import check, plan
-from noisewise.simulate.settings import simulated
+from noisewise.simulate.trials import simulated
 
 LEVELS = {"a": ["u", "v"], "b": ["p", "q", "r"], "c": ["x", "y"]}
 NAMES = ("p[a=u]", "p[b=p]", "p[b=q]", "p[c=x]")
@@ -38,7 +38,7 @@ def test_tables_have_the_shares_of_the_model() -> None:
     made = graphical.from_prior(np.random.default_rng(1), given, 10)
     assert made.names == NAMES
     for each, truth in zip(made.problem.groups, made.truth, strict=True):
-        _, found = graphical.shares(given, each.y / given.n)
+        _, found = graphical.level_shares(given, each.y / given.n)
         assert np.abs(found - truth).max() < 5 * np.sqrt(0.25 / 20_000) + 40 / 20_000
 
 
@@ -61,7 +61,7 @@ GUESSES: list[tuple[Mapping[str, float], tuple[float, ...]]] = [
 def test_guessed_shares(given: Mapping[str, float], wanted: tuple[float, ...]) -> None:
     made = graphical.scene(problem(), given, 4, 0)
     np.testing.assert_allclose(list(made.guess.values()), wanted, atol=1e-9)
-    _, found = graphical.shares(made.problem, made.counts / made.problem.n)
+    _, found = graphical.level_shares(made.problem, made.counts / made.problem.n)
     np.testing.assert_allclose(found.mean(axis=0), wanted, atol=0.01)
     assert made.width_without_privacy(0, 0.95)[0] == pytest.approx(
         3.92 * np.sqrt(wanted[0] * (1 - wanted[0]) / 20_000), rel=1e-3

@@ -18,10 +18,11 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.inference import Posterior, Prediction
+from noisewise.inference.posterior import by_name
 from noisewise.models import Analyst, Method, Question
 from noisewise.models.base import Progress
 from noisewise.numerics.convergence import diagnose_groups
-from noisewise.numerics.normal_laplace import log_density_up_to_scale
+from noisewise.numerics.distributions import noisy_normal_log_density
 
 DEFAULT_SPREAD = 0.3
 """Standard deviation of the records, in half widths of their bounds (chosen)."""
@@ -54,7 +55,7 @@ class TwoMeansPosterior(Posterior):
 
     @property
     def title(self) -> str:
-        """What the posterior is of."""
+        """Return what the posterior is of."""
         return f"means of {' and '.join(self.columns)}"
 
     def attributes(self) -> dict[str, object]:
@@ -94,9 +95,7 @@ def two_means_problem(release: Release, question: Question) -> TwoMeansProblem:
 def log_likelihood(problem: TwoMeansProblem, residual: np.ndarray, n: float) -> np.ndarray:
     """Return log p(z | μ) up to a constant, at residuals z - n μ."""
     variance = np.full_like(residual, n * problem.spread**2)
-    if problem.mechanism == "laplace":
-        return log_density_up_to_scale(residual, variance, problem.noise_scale)
-    return -(residual**2) / (2 * (variance + problem.noise_scale**2))
+    return noisy_normal_log_density(residual, variance, problem.noise_scale, problem.mechanism)
 
 
 def exact(
@@ -115,30 +114,22 @@ def exact(
         if progress is not None:
             progress(g + 1, groups)
     user = problem.centre[:, None, None, None] + problem.half[:, None, None, None] * box
-    diagnosed = [diagnose_groups(values) for values in user]
-    grouped = problem.keys is not None
-
-    def named(values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        return {c: v if grouped else v[0] for c, v in zip(problem.columns, values, strict=True)}
+    rhat, ess = zip(*map(diagnose_groups, user), strict=True)
+    columns, keys = problem.columns, problem.keys
 
     def prior_draws(number: int) -> dict[str, np.ndarray]:
         uniform = np.random.default_rng(0).uniform(-1, 1, (2, number))
-        return dict(
-            zip(
-                problem.columns,
-                problem.centre[:, None] + problem.half[:, None] * uniform,
-                strict=True,
-            )
-        )
+        user = problem.centre[:, None] + problem.half[:, None] * uniform
+        return dict(zip(columns, user, strict=True))
 
     return TwoMeansPosterior(
-        draws=named(list(user)),
-        rhat=named([rhat for rhat, _ in diagnosed]),
-        ess=named([ess for _, ess in diagnosed]),
+        draws=by_name(columns, user, keys),
+        rhat=by_name(columns, rhat, keys),
+        ess=by_name(columns, ess, keys),
         method="exact",
-        columns=problem.columns,
-        spread=dict(zip(problem.columns, (problem.half * problem.spread).tolist(), strict=True)),
-        keys=problem.keys,
+        columns=columns,
+        spread=dict(zip(columns, (problem.half * problem.spread).tolist(), strict=True)),
+        keys=keys,
         prior="means uniform on the bounds",
         prior_draws=prior_draws,
     )
@@ -148,23 +139,12 @@ class TwoMeansAnalyst(Analyst[TwoMeansProblem]):
     """One exact method."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {"exact": exact}
-
-    def default_method(self, release: Release) -> str:
-        """Return the only one."""
-        return "exact"
+    posterior = TwoMeansPosterior
 
     def problem(self, releases: Sequence[Release], question: Question) -> TwoMeansProblem:
         """Read one release."""
         (release,) = releases
         return two_means_problem(release, question)
-
-    def restore(
-        self, common: Mapping[str, Any], attributes: Mapping[str, Any]
-    ) -> TwoMeansPosterior:
-        """Return a posterior that was read from a file."""
-        return TwoMeansPosterior(
-            **common, columns=tuple(attributes["columns"]), spread=attributes["spread"]
-        )
 
 
 ANALYST = TwoMeansAnalyst()

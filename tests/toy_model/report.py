@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.report import html
-from noisewise.report.posterior import page as page_of_posterior
+from noisewise.report.pages import posterior_page
 from tests.toy_model.analyst import TwoMeansPosterior
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ def page(result: Result | Release, check: Check | None = None) -> str:
     if not isinstance(result, TwoMeansPosterior):
         raise ArgumentError("result: infer the means first, and report on the posterior")
     if result.keys is not None:
-        return page_of_posterior(result, result.title, "", check)
+        return posterior_page(result, result.title, "", check)
     low, high = result.predict().interval(0.9)
     one, two = result.columns
     sentence = html.paragraphs(
         f"{one} minus {two} of a new record lies between {html.number(low)} and "
         f"{html.number(high)} with probability 90 %."
     )
-    return page_of_posterior(result, result.title, sentence, check)
+    return posterior_page(result, result.title, sentence, check)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import norm
 
-from noisewise.artifact import Release
-from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
     BatchSimulator,
     Trials,
     check_guesses,
+    noise,
 )
 from tests.toy_model.analyst import ANALYST, TwoMeansProblem
 
@@ -45,7 +45,7 @@ class TwoMeansScene:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters."""
+        """Return the names of the parameters."""
         return self.problem.columns
 
     def trials(self, problem: TwoMeansProblem, seed: int) -> Trials[TwoMeansProblem]:
@@ -54,14 +54,8 @@ class TwoMeansScene:
 
     def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
         """Return the widths of normal intervals of the means."""
-        from scipy.stats import norm
-
         deviation = self.problem.half * self.problem.spread / np.sqrt(self.problem.n[0])
         return np.asarray(2 * norm.ppf((1 + level) / 2) * deviation)
-
-    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
-        """Return the nominal coverage: nothing is clamped here."""
-        return np.full(2, level)
 
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the uniform prior's intervals."""
@@ -73,10 +67,6 @@ class TwoMeansSimulator(BatchSimulator[TwoMeansProblem]):
 
     analyst = ANALYST
     reference_method = "exact"
-
-    def usual_methods(self, release: Release) -> tuple[str, ...]:
-        """Return the only method."""
-        return ("exact",)
 
     def from_prior(
         self, rng: np.random.Generator, problem: TwoMeansProblem, trials: int

@@ -17,7 +17,7 @@ from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_families.cells import WORDS
 from noisewise.models.exponential_family import exact, gibbs, truncation
-from noisewise.models.exponential_family.gibbs import ChainState
+from noisewise.models.exponential_family.gibbs import GibbsState
 
 SHOWN = ("bernoulli", "exponential")
 ENDS = (0.01, 0.99)
@@ -60,7 +60,7 @@ def chains(given: Trials, model: str, settings: Mapping[str, Any]) -> np.ndarray
     first = np.resize(quantiles(problem.prior, model), count)
     law = problem.scale**2 * jnp.ones((1, count, 1))
     none = jnp.zeros((1, count))
-    state = ChainState(jnp.asarray(first)[None, :, None], 2 * law, none, none)
+    state = GibbsState(jnp.asarray(first)[None, :, None], 2 * law, none, none)
     group, key = gibbs.group_data(problem, slice(None)), jax.random.key(settings["seed"])
     found = [first[:, None]]
     for block in range(-(-settings["sweeps"] // gibbs.DRAWS_PER_CALL)):

@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.numerics.batched_matrices import factors, squared, times
+from noisewise.numerics.matrices import batched_times, factors, squared
 
 TRAJECTORY_LENGTH = 2.5
 """Length of a trajectory, in standard deviations of the target (chosen: longer ones
 are worth more, but not what they cost)."""
 TARGET_ACCEPTANCE = 0.8
-"""Mean acceptance that the step size aims at (Stan's default)."""
+"""Mean acceptance that the step size aims at (the default of Stan and of numpyro)."""
 MAX_DENSE_METRIC = 64
 """Up to this many coordinates, the chains' own covariance is learnt; above, only scales
 (chosen)."""
@@ -210,7 +210,7 @@ def adapted(
 def _collected(state: ChainState, gradient: jax.Array) -> ChainState:
     """Return the state with moments of positions and gradients added to the window's sums."""
     # In the basis: its inverse is kept, since it changes only when the basis does.
-    off = times(state.inverse, state.position - state.centre[:, None])
+    off = batched_times(state.inverse, state.position - state.centre[:, None])
     if state.second.ndim == 3:
         second = (off[:, None] * off[None]).mean(axis=2)
     else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
@@ -14,7 +16,6 @@ from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference import combine
 from noisewise.inference.posterior import Posterior
-from noisewise.inference.progress import reporting
 from noisewise.inference.result import Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 
@@ -27,6 +28,33 @@ if TYPE_CHECKING:
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
     from noisewise.models.linear_regression.posterior import RegressionPosterior
+
+    class SamplingOptions(TypedDict, total=False):
+        """Options of every model."""
+
+        seed: int
+        chains: int
+        draws: int
+        progress: Progress | bool | None
+
+    class FamilyOptions(SamplingOptions, total=False):
+        """Options of exponential families."""
+
+        prior: Any
+        same_population: bool
+
+    class RegressionOptions(FamilyOptions, total=False):
+        """Options of linear regression."""
+
+        x: str | Iterable[str] | None
+        y: str | None
+
+    class TablesOptions(SamplingOptions, GraphicalOptions, total=False):
+        """Options of graphical models."""
+
+    class AnyOptions(RegressionOptions, GraphicalOptions, total=False):
+        """Options of a model that is not known before the file is read."""
+
 
 ReleaseLike = Release | str | os.PathLike[str]
 """A release, or the path of a release file."""
@@ -41,15 +69,7 @@ FEWEST_DRAWS = 100
 def infer(
     release: LinearRegressionRelease | Iterable[LinearRegressionRelease],
     method: str | None = None,
-    *,
-    prior: Any = None,
-    x: str | Iterable[str] | None = None,
-    y: str | None = None,
-    seed: int = 0,
-    chains: int = 4,
-    draws: int = 1000,
-    progress: Progress | bool | None = None,
-    same_population: bool = False,
+    **options: Unpack[RegressionOptions],
 ) -> RegressionPosterior: ...
 
 
@@ -57,26 +77,13 @@ def infer(
 def infer(
     release: ExponentialFamilyRelease | Iterable[ExponentialFamilyRelease],
     method: str | None = None,
-    *,
-    prior: Any = None,
-    seed: int = 0,
-    chains: int = 4,
-    draws: int = 1000,
-    progress: Progress | bool | None = None,
-    same_population: bool = False,
+    **options: Unpack[FamilyOptions],
 ) -> FamilyPosterior: ...
 
 
 @overload
 def infer(
-    release: GraphicalModelRelease,
-    method: Literal["bayes"],
-    *,
-    seed: int = 0,
-    chains: int = 4,
-    draws: int = 1000,
-    progress: Progress | bool | None = None,
-    **options: Unpack[GraphicalOptions],
+    release: GraphicalModelRelease, method: Literal["bayes"], **options: Unpack[TablesOptions]
 ) -> GraphicalPosterior | GraphicalGroups[GraphicalPosterior]: ...
 
 
@@ -84,12 +91,7 @@ def infer(
 def infer(
     release: GraphicalModelRelease,
     method: Literal["cgm", "naive-mle"] | None = None,
-    *,
-    seed: int = 0,
-    chains: int = 4,
-    draws: int = 1000,
-    progress: Progress | bool | None = None,
-    **options: Unpack[GraphicalOptions],
+    **options: Unpack[TablesOptions],
 ) -> GraphicalModel | GraphicalGroups[GraphicalModel]: ...
 
 
@@ -97,16 +99,7 @@ def infer(
 def infer(
     release: ReleaseLike | Iterable[ReleaseLike],
     method: str | None = None,
-    *,
-    prior: Any = None,
-    x: str | Iterable[str] | None = None,
-    y: str | None = None,
-    seed: int = 0,
-    chains: int = 4,
-    draws: int = 1000,
-    progress: Progress | bool | None = None,
-    same_population: bool = False,
-    **options: Unpack[GraphicalOptions],
+    **options: Unpack[AnyOptions],
 ) -> Result: ...
 
 
@@ -181,11 +174,8 @@ def infer(
     analyst = models.find(first.family).analyst()
     chosen = analyst.default_method(first) if method is None else method
     _check_method(analyst, chosen, len(releases))
-    for name, value, least in (("chains", chains, FEWEST_CHAINS), ("draws", draws, FEWEST_DRAWS)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ArgumentError(
-                f"{name}: must be a whole number of at least {least}, not {value!r}"
-            )
+    check_at_least("chains", chains, FEWEST_CHAINS)
+    check_at_least("draws", draws, FEWEST_DRAWS)
     question = replace(asked(prior, x=x, y=y, **options), method=chosen)
     problem = analyst.problem(releases, question)
     for caution in analyst.cautions(problem, question):
@@ -214,14 +204,40 @@ def asked(prior: object, **words: object) -> Question:
     return Question(prior, {name: value for name, value in words.items() if value is not None})
 
 
-def check_method(analyst: Analyst[Any], method: str) -> None:
-    """Raise an ArgumentError unless the model has that method."""
-    if method not in analyst.methods:
-        raise ArgumentError(f"method: must be one of {', '.join(analyst.methods)}, not {method!r}")
+@contextmanager
+def reporting(progress: Progress | bool | None, what: str) -> Iterator[Progress | None]:
+    """Give the callback to call while the context lasts, or None where nobody is watching.
+
+    Args:
+        progress: a callback, which is given as it is; True for a bar; False for none; None for a
+            bar that vanishes at the end, if standard error is a terminal.
+        what: the words beside the bar.
+    """
+    if callable(progress):
+        yield progress
+        return
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=progress is None) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def check_at_least(name: str, value: object, least: int) -> None:
+    """Raise an ArgumentError unless the argument is a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{name}: must be a whole number of at least {least}, not {value!r}")
 
 
 def _check_method(analyst: Analyst[Any], method: str, releases: int) -> None:
-    check_method(analyst, method)
+    """Raise an ArgumentError unless the model has that method, for so many releases."""
+    if method not in analyst.methods:
+        raise ArgumentError(f"method: must be one of {', '.join(analyst.methods)}, not {method!r}")
     if releases > 1 and method not in analyst.combining:
         able = ", ".join(map(repr, analyst.combining))
         which = f"by {able} only" if able else "by no method of this model"

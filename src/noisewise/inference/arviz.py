@@ -15,19 +15,15 @@ if TYPE_CHECKING:
 def inference_data(
     draws: Mapping[str, np.ndarray], keys: tuple[str | int, ...] | None, of: str = "posterior"
 ) -> InferenceData:
-    """Dims (chain, draw), and group last where there are groups; ``of``: posterior or prior."""
-    with warnings.catch_warnings():
-        # ArviZ announces its next major version at every import; pyproject.toml stays below it.
-        warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
-        import arviz
+    """Return draws as InferenceData, with dimensions chain, draw, and group last where grouped.
+
+    ``of`` names the group of InferenceData: posterior or prior.
+    """
     if keys is None:
-        alone: Any = {of: dict(draws)}
-        data: InferenceData = arviz.from_dict(**alone)
-        return data
+        return _from_dict({of: dict(draws)})
     moved = {name: np.moveaxis(v, 0, -1) for name, v in draws.items()}
-    grouped: Any = {of: moved, "dims": {name: ["group"] for name in moved}}
-    data = arviz.from_dict(**grouped, coords={"group": list(keys)})
-    return data
+    dims = {name: ["group"] for name in moved}
+    return _from_dict({of: moved, "dims": dims, "coords": {"group": list(keys)}})
 
 
 def labelled_inference_data(
@@ -40,12 +36,20 @@ def labelled_inference_data(
         variables: for each, the dimensions after chain and draw, and the array of draws.
         coordinates: labels along every dimension.
     """
+    return _from_dict(
+        {
+            "posterior": {name: drawn for name, (_, drawn) in variables.items()},
+            "dims": {name: list(dims) for name, (dims, _) in variables.items()},
+            "coords": {name: list(labels) for name, labels in coordinates.items()},
+        }
+    )
+
+
+def _from_dict(content: dict[str, Any]) -> InferenceData:
+    """Return what ``arviz.from_dict`` makes of its arguments."""
     with warnings.catch_warnings():
+        # ArviZ announces its next major version at every import; pyproject.toml stays below it.
         warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
         import arviz
-    data: InferenceData = arviz.from_dict(
-        posterior={name: drawn for name, (_, drawn) in variables.items()},
-        dims={name: list(dims) for name, (dims, _) in variables.items()},
-        coords={name: list(labels) for name, labels in coordinates.items()},
-    )
+    data: InferenceData = arviz.from_dict(**content)
     return data

@@ -15,12 +15,15 @@ with moment generating functions M(λ) ≤ exp(λ² b²/2) for discrete Gaussian
 (Canonne, Kamath and Steinke 2020), and M(λ) ≤ 1/(1 - λ² b²), λ b < 1, for discrete Laplace noise:
 exactly it is 1/(1 - r²), r = sinh(λ/2)/sinh(1/2b), and r ≤ λ b since sinh is convex above zero.
 Every λ gives a limit that holds; the least is taken. Released numbers only: it costs no privacy.
+
+``averaged`` and ``reduced`` pool the observations of releases that may be combined.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -186,3 +189,34 @@ def _log_moment_generating(noise: Noise, rate: np.ndarray) -> np.ndarray:
     """Return the bound on log M(λ) at every rate λ."""
     at = rate * noise.scale
     return at**2 / 2 if noise.mechanism == "gaussian" else -np.log1p(-(at**2))
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Noisy sums (group, component) with the scale and the law of their noise."""
+
+    z: np.ndarray
+    noise_scale: float
+    mechanism: str
+
+
+def averaged(observed: Sequence[Observation]) -> Observation:
+    """Return the average weighted by precision, as one normal observation.
+
+    Exact where all noise is normal, and a fair guess otherwise:
+
+    Σ (z_i - s)²/σ_i² = (z̄ - s)²/σ² + const,   1/σ² = Σ 1/σ_i²,   z̄ = σ² Σ z_i/σ_i².
+    """
+    weights = np.array([1 / o.noise_scale**2 for o in observed])
+    z = np.tensordot(weights, np.stack([o.z for o in observed]), 1) / weights.sum()
+    return Observation(z, float(weights.sum() ** -0.5), "gaussian")
+
+
+def reduced(observed: Sequence[Observation]) -> list[Observation]:
+    """Return as few observations as say the same of s.
+
+    All with normal noise are exactly one, which comes last.
+    """
+    normal = [o for o in observed if o.mechanism == "gaussian"]
+    kept = [o for o in observed if o.mechanism != "gaussian"]
+    return [*kept, averaged(normal) if len(normal) > 1 else normal[0]] if normal else kept

@@ -27,8 +27,14 @@ from noisewise.inference.adaptation import (
     adapted,
     remeasured,
 )
-from noisewise.numerics.batched_matrices import times, transposed_times
-from noisewise.numerics.small_matrices import Matrix, entries, listed, stacked
+from noisewise.numerics.matrices import (
+    Matrix,
+    batched_times,
+    batched_transposed_times,
+    entries,
+    listed,
+    stacked,
+)
 
 Data = Any
 """Whatever the density reads: an argument of the compiled function, so it must be a JAX pytree."""
@@ -192,8 +198,8 @@ def _white_momenta(state: ChainState, step: jax.Array) -> _Move:
     along = step * state.basis
     return _Move(
         lambda white: white,
-        lambda p: times(along, p),
-        lambda slope: transposed_times(along, slope),
+        lambda p: batched_times(along, p),
+        lambda slope: batched_transposed_times(along, slope),
         lambda p: 0.5 * jnp.sum(p**2, axis=0),
         lambda kick: kick / step,
     )
@@ -205,11 +211,11 @@ def _plain_momenta(state: ChainState, step: jax.Array) -> _Move:
     Its matrix is kept for that: worth it where the matrix does not fit a cache.
     """
     return _Move(
-        lambda white: transposed_times(state.inverse, white),
-        lambda p: step * times(state.metric, p),
+        lambda white: batched_transposed_times(state.inverse, white),
+        lambda p: step * batched_times(state.metric, p),
         lambda slope: step * slope,
-        lambda p: 0.5 * jnp.sum(p * times(state.metric, p), axis=0),
-        lambda kick: transposed_times(state.basis, kick / step),
+        lambda p: 0.5 * jnp.sum(p * batched_times(state.metric, p), axis=0),
+        lambda kick: batched_transposed_times(state.basis, kick / step),
     )
 
 

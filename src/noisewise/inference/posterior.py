@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,13 @@ RHAT = 1.01
 """R-hat below which chains are taken to agree (Vehtari et al. 2021)."""
 ESS = 400
 """Effective draws from which R-hat and quantiles are reliable (Vehtari et al. 2021)."""
+
+
+def by_name(
+    names: Iterable[str], values: Iterable[np.ndarray], keys: tuple[str | int, ...] | None
+) -> dict[str, np.ndarray]:
+    """Return arrays (group, …) by parameter; without groups (``keys`` is None) that of the one."""
+    return {n: v[0] if keys is None else v for n, v in zip(names, values, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +77,7 @@ class Posterior(Result):
 
     @property
     def title(self) -> str:
-        """What the posterior is of: its parameters, unless the model knows better."""
+        """Return what the posterior is of: its parameters, unless the model knows better."""
         return ", ".join(self.draws)
 
     def attributes(self) -> dict[str, object]:
@@ -79,7 +86,7 @@ class Posterior(Result):
 
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:
-        """The keys of the groups that have not converged (None: the only one)."""
+        """Return the keys of the groups that have not converged (None: the only one)."""
         worst = np.max([np.atleast_1d(r) for r in self.rhat.values()], axis=0)
         least = np.min([np.atleast_1d(e) for e in self.ess.values()], axis=0)
         bad = ~((worst < RHAT) & (least >= ESS))
@@ -88,12 +95,12 @@ class Posterior(Result):
 
     @property
     def converged(self) -> bool:
-        """R-hat below 1.01 and at least 400 effective draws, for every parameter and group."""
+        """Return whether R-hat is below 1.01 and 400 draws are effective, everywhere."""
         return not self.unconverged
 
     @property
     def status(self) -> str:
-        """Whether it converged, in words, and what to do if not."""
+        """Say whether it converged, and what to do if not."""
         bad = self.unconverged
         if not bad:
             return f"converged: R-hat < {RHAT} and at least {ESS} effective draws everywhere"
@@ -159,7 +166,7 @@ class Posterior(Result):
         return f"<Posterior of {self.title} by {self.method}: {self.status}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: where the parameters lie, and whether to trust it."""
+        """Return for notebooks where the parameters lie, and whether to trust it."""
         from noisewise.artifact import notebook
 
         numbers = ("mean", "sd", "lower", "upper")

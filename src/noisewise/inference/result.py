@@ -1,10 +1,15 @@
-"""What every result of ``infer`` can be asked, whatever the model."""
+"""What every result of ``infer`` can be asked, whatever the model, and its predictions.
+
+A prediction is the posterior predictive distribution of a new record: parameter uncertainty and
+scatter of records together.
+"""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,8 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from arviz import InferenceData
-
-    from noisewise.inference.prediction import Prediction
 
 
 class Result(ABC):
@@ -44,17 +47,17 @@ class Result(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What the result is of, such as ``spend on age, income``."""
+        """Return what the result is of, such as ``spend on age, income``."""
 
     @property
     @abstractmethod
     def converged(self) -> bool:
-        """Whether the computation can be trusted."""
+        """Return whether the computation can be trusted."""
 
     @property
     @abstractmethod
     def status(self) -> str:
-        """The same in words, with what to do."""
+        """Say whether the computation can be trusted, and what to do if not."""
 
     @abstractmethod
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
@@ -66,7 +69,7 @@ class Result(ABC):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """The columns to which a prediction needs values."""
+        """Return the columns to which a prediction needs values."""
         return ()
 
     def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
@@ -83,7 +86,7 @@ class Result(ABC):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether ``interval`` gives intervals of the probabilities in ``marginal``."""
+        """Return whether ``interval`` gives intervals of the probabilities in ``marginal``."""
         return False
 
     def interval(self, columns: str | Iterable[str], level: float = 0.95) -> xr.DataArray:
@@ -98,3 +101,70 @@ class Result(ABC):
         from noisewise.inference.arviz import inference_data
 
         return inference_data(self.draws, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Draws of a new y (and of its mean), shaped like the posterior's draws.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> owns = pd.DataFrame({"owns": [0, 1, 1, 1] * 50})
+        >>> release = nw.release.exponential_family(
+        ...     owns, column="owns", family="bernoulli", epsilon=1.0
+        ... )
+        >>> prediction = nw.infer(release).predict(seed=1)
+        >>> prediction.draws.shape, prediction.interval(0.9).shape
+        ((4, 1000), (2,))
+        >>> 0 < float(prediction.mean) < 1
+        True
+    """
+
+    draws: np.ndarray
+    expected: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Return the point prediction, one per group where grouped."""
+        return np.asarray(self.expected.mean(axis=(-2, -1)))
+
+    def interval(self, level: float = 0.9) -> np.ndarray:
+        """Return the central interval (lower, upper) of a new y, leading with the group."""
+        return self._central(self.draws, level)
+
+    def mean_interval(self, level: float = 0.9) -> np.ndarray:
+        """Return the central interval of the regression line itself."""
+        return self._central(self.expected, level)
+
+    @staticmethod
+    def _central(values: np.ndarray, level: float) -> np.ndarray:
+        if not 0 < level < 1:
+            raise ArgumentError(f"level: must be between 0 and 1, not {level!r}")
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        return np.moveaxis(np.quantile(values, tails, axis=(-2, -1)), 0, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryPrediction(Prediction):
+    """A new record's category: ``draws`` holds levels, ``expected`` their probabilities (last)."""
+
+    levels: tuple[str | int, ...] = ()
+
+    @property
+    def probabilities(self) -> dict[str | int, np.ndarray]:
+        """Return the probability of every level, one number per group where grouped."""
+        mean = self.expected.mean(axis=(-3, -2))
+        return {level: np.asarray(mean[..., i]) for i, level in enumerate(self.levels)}
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Raise an ArgumentError: categories have probabilities only."""
+        raise ArgumentError("mean: categories have none; see probabilities")
+
+    def interval(self, level: float = 0.9) -> np.ndarray:
+        """Raise an ArgumentError: categories have probabilities only."""
+        raise ArgumentError("interval: categories have none; see probabilities")
+
+    def mean_interval(self, level: float = 0.9) -> np.ndarray:
+        """Raise an ArgumentError: categories have probabilities only."""
+        raise ArgumentError("mean_interval: categories have none; see probabilities")

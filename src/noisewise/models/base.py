@@ -1,13 +1,13 @@
 """The contract of a statistical model, and the list of the models that are known.
 
 A model is one folder. Its ``__init__`` holds a light description, a subclass of `Model`, and
-registers it. The four parts of a model are imported when they are first asked for, so that the
-owner's half never loads the analyst's and the other way round:
+registers it. The four parts of a model are imported by name when they are first asked for, so that
+the owner's half never loads the analyst's and the other way round:
 
-* `Owner` (``release.py``): what to publish, and how the owner asks for it;
-* `Analyst` (``analyst.py``): from a release to a posterior, method by method;
-* `Simulator` (``simulate.py``): simulated releases, for ``check`` and ``plan``;
-* the page that ``report`` writes about a result (``report.py``).
+* ``release.py`` with ``OWNER``, an `Owner`: what to publish, and how the owner asks for it;
+* ``analyst.py`` with ``ANALYST``, an `Analyst`: from a release to a posterior, method by method;
+* ``simulate.py`` with ``SIMULATOR``, a `Simulator`: simulated releases, for ``check`` and ``plan``;
+* ``report.py`` with ``page``, the page that ``report`` writes about a result.
 
 ``infer``, ``check``, ``plan``, ``predict``, ``report``, the files and the command line ask the list
 and know no model by name. This module imports ``artifact`` only.
@@ -15,12 +15,16 @@ and know no model by name. This module imports ``artifact`` only.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from noisewise.artifact import ArgumentError, Release
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 
     from noisewise.inference.posterior import Posterior
     from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
     from noisewise.simulate.trials import Outcome, Scene, Trials
 
 Progress = Callable[[int, int], None]
@@ -111,6 +115,11 @@ class Owner:
     plan_trials: int | None = 50
 
 
+def renaming(**names: str) -> Callable[[Mapping[str, object]], dict[str, object]]:
+    """Return a ``prepare`` that gives words of the command line the function's own names."""
+    return lambda words: {names.get(word, word): value for word, value in words.items()}
+
+
 @dataclass(frozen=True)
 class Question:
     """What an analyst asks beyond the release: a prior, the model's own words, the method chosen.
@@ -145,12 +154,15 @@ class Analyst(ABC, Generic[P]):
     """
 
     methods: ClassVar[Mapping[str, Method[Any]]]
+    """The methods by name, best first."""
     combining: tuple[str, ...] = ()
     """Methods that take several releases of the same records."""
+    posterior: ClassVar[type[Posterior]]
+    """The class of the posteriors that ``restore`` makes."""
 
-    @abstractmethod
     def default_method(self, release: Release) -> str:
-        """Return the method to use where none is named."""
+        """Return the method to use where none is named; the first, unless overridden."""
+        return next(iter(self.methods))
 
     @abstractmethod
     def problem(self, releases: Sequence[Release], question: Question) -> P:
@@ -160,13 +172,16 @@ class Analyst(ABC, Generic[P]):
         """Return warnings about the problem, before anything is sampled."""
         return ()
 
-    @abstractmethod
     def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Posterior:
         """Return a posterior that was read from a file.
 
         ``common`` holds the fields that every posterior has, ``attributes`` what
-        ``Posterior.attributes`` gave to the file.
+        ``Posterior.attributes`` gave to the file: the others, with lists in place of tuples.
         """
+        own: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()
+        }
+        return self.posterior(**common, **own)
 
 
 class Simulator(ABC, Generic[P]):
@@ -222,8 +237,11 @@ class Simulator(ABC, Generic[P]):
         """
 
 
-class Model(ABC):
+class Model:
     """One statistical model: its name, its statistics, and where its parts are.
+
+    The parts are files in the folder of the description, or of the description it derives from,
+    unless a method that returns one is overridden.
 
     Example:
         >>> import noisewise as nw
@@ -236,38 +254,69 @@ class Model(ABC):
     statistics: ClassVar[tuple[str, ...]]
     """Kinds of statistics of which a release must hold at least one."""
     release_type: ClassVar[type[Release]] = Release
+    owner_file: ClassVar[str] = "release"
+    """The file with the owner's part, where a folder holds several models."""
 
     def check(self, release: Release) -> None:
         """Raise a ReleaseError where the model's words and the statistics do not fit."""
         return
 
-    @abstractmethod
     def owner(self) -> Owner:
         """Return the owner's part."""
+        part: Owner = self._file(self.owner_file).OWNER
+        return part
 
-    @abstractmethod
     def analyst(self) -> Analyst[Any]:
         """Return the analyst's part; an ArgumentError where nothing is left to infer."""
+        part: Analyst[Any] = self._file("analyst").ANALYST
+        return part
 
-    @abstractmethod
     def simulator(self) -> Simulator[Any]:
         """Return the simulator; an ArgumentError where nothing can be simulated."""
+        part: Simulator[Any] = self._file("simulate").SIMULATOR
+        return part
 
     def readers(self) -> Mapping[bytes, Callable[[Path], Result]]:
         """Return who reads the model's own file formats, by the bytes they begin with."""
         return {}
 
-    @abstractmethod
     def page(self, result: Result | Release, check: Check | None = None) -> str:
         """Return the HTML page about a result."""
+        written: str = self._file("report").page(result, check)
+        return written
+
+    def _file(self, name: str) -> ModuleType:
+        """Return one of the folder's files, imported when it is first asked for."""
+        address = _address(type(self), name)
+        if address is None:
+            raise ArgumentError(f"model: {self.name!r} has no file {name}.py")
+        return import_module(address)
 
 
-PARTS = ("name", "statistics", "owner", "analyst", "simulator", "page")
-"""What every model must have."""
+PARTS = {"owner": "release", "analyst": "analyst", "simulator": "simulate", "page": "report"}
+"""The parts of every model beside its name and statistics, and the files that hold them."""
 
 _MODELS: dict[str, Model] = {}
 
 M = TypeVar("M", bound=type[Model])
+
+
+def _missing_parts(model: type[Model]) -> list[str]:
+    """Return what is neither an attribute of the class nor a file beside it."""
+    missing = [name for name in ("name", "statistics") if not hasattr(model, name)]
+    for part, file in {**PARTS, "owner": model.owner_file}.items():
+        if getattr(model, part) is getattr(Model, part) and _address(model, file) is None:
+            missing.append(part)
+    return missing
+
+
+def _address(model: type[Model], file: str) -> str | None:
+    """Return the module of that name in the folder of the class, or of the nearest ancestor's."""
+    for kind in model.__mro__:
+        is_folder = hasattr(sys.modules.get(kind.__module__), "__path__")
+        if is_folder and find_spec(f"{kind.__module__}.{file}") is not None:
+            return f"{kind.__module__}.{file}"
+    return None
 
 
 def register(model: M) -> M:
@@ -291,11 +340,10 @@ def register(model: M) -> M:
     """
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise ArgumentError("model: must be a subclass of noisewise.models.Model")
-    abstract: frozenset[str] = getattr(model, "__abstractmethods__", frozenset())
-    missing = [part for part in PARTS if part in abstract or not hasattr(model, part)]
-    if missing:
+    if missing := _missing_parts(model):
         raise ArgumentError(
-            f"model: {model.__name__} lacks {', '.join(missing)}; a model has {', '.join(PARTS)}"
+            f"model: {model.__name__} lacks {', '.join(missing)}; a model has name, statistics, "
+            + ", ".join(PARTS)
         )
     if model.name in _MODELS:
         raise ArgumentError(

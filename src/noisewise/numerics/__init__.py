@@ -1,9 +1,73 @@
 """Small linear algebra, distributions and convergence measures that the samplers share.
 
 Importing this package changes global settings of JAX: float64, and a compilation cache on disk.
-``runtime.configure_jax`` is the one place in noisewise that does so, and says why.
+``configure_jax`` is the one place in noisewise that does so. BLAS threads and numpyro's caches are
+looked after here, too.
 """
 
-from noisewise.numerics.runtime import configure_jax
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jax
+
+
+def configure_jax() -> None:
+    """Switch JAX to float64 and, unless the user chose one, give it a compilation cache on disk.
+
+    Sums of 10⁸ records are compared with noise of size 1, which single precision cannot hold.
+    Compiling takes longer than most samplings; a second process should not wait for it again. The
+    cache lies under ``$XDG_CACHE_HOME/noisewise/jax`` (by default ``~/.cache/noisewise/jax``).
+    """
+    config: Any = jax.config
+    config.update("jax_enable_x64", True)
+    if not config.jax_compilation_cache_dir:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        config.update("jax_compilation_cache_dir", str(Path(home) / "noisewise" / "jax"))
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses one thread; does nothing without threadpoolctl.
+
+    Two threads for a matrix of fifty rows wait for each other longer than either works.
+    """
+    controller = _thread_controller()
+    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_controller() -> Any:
+    """Return threadpoolctl's controller, or None where it is not installed.
+
+    Cached, because looking through a process' libraries takes longer than a small posterior.
+    """
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController()
+
+
+def numpyro_sampling_loop() -> Any:
+    """Return the compiled function in whose cache numpyro's sampling loops are held."""
+    body: Callable[..., Any] = import_module("numpyro.util")._fori_collect_loop
+    return jax.jit(body, static_argnums=(0, 1), donate_argnums=3)
+
+
+def clear_numpyro_loops() -> None:
+    """Drop numpyro's compiled sampling loops; call it after a run, when its draws have been read.
+
+    numpyro compiles its loop anew for every run, tied to functions made for that run alone, and JAX
+    keeps every one of them. Each run's hold some 1,400 memory maps: after about 45 runs in one
+    process the system's limit (65,530) is reached, and the process ends without a message.
+    """
+    numpyro_sampling_loop().clear_cache()
+
 
 configure_jax()

@@ -2,12 +2,12 @@
 
 from noisewise.priors.conjugate import (
     Beta,
+    CovariateMoments,
     Dirichlet,
     Gamma,
     NormalInverseGamma,
     NormalInverseWishart,
 )
-from noisewise.priors.covariate_moments import CovariateMoments
 
 __all__ = [
     "Beta",

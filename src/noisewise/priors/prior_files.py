@@ -11,33 +11,21 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
-from noisewise.priors.conjugate import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    NormalInverseGamma,
-    NormalInverseWishart,
-)
-from noisewise.priors.covariate_moments import CovariateMoments
+from noisewise.priors import conjugate
 
 Prior: TypeAlias = (
-    Beta | CovariateMoments | Dirichlet | Gamma | NormalInverseGamma | NormalInverseWishart
+    conjugate.Beta
+    | conjugate.CovariateMoments
+    | conjugate.Dirichlet
+    | conjugate.Gamma
+    | conjugate.NormalInverseGamma
+    | conjugate.NormalInverseWishart
 )
 """Any prior that a file can hold."""
 
-FAMILIES: dict[str, type[Prior]] = {
-    family.__name__: family
-    for family in (
-        Beta,
-        CovariateMoments,
-        Dirichlet,
-        Gamma,
-        NormalInverseGamma,
-        NormalInverseWishart,
-    )
-}
+FAMILIES: dict[str, type[Prior]] = {family.__name__: family for family in get_args(Prior)}
 """The priors by the name that a file gives them."""
 
 

@@ -41,16 +41,12 @@ def render(result: Result | Release | Check | Plan, check: Check | None = None) 
     if isinstance(result, Release):
         return models.find(result.family).page(result, check)
     from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
-    from noisewise.simulate.plan_result import Plan
+    from noisewise.report.pages import check_page, plan_page
+    from noisewise.simulate import Check, Plan
 
     if isinstance(result, Check):
-        from noisewise.report.simulation_pages import check_page
-
         return check_page(result)
     if isinstance(result, Plan):
-        from noisewise.report.simulation_pages import plan_page
-
         return plan_page(result)
     if not isinstance(result, Result):
         raise ArgumentError(

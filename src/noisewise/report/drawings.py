@@ -15,7 +15,7 @@ from html import escape
 import numpy as np
 
 from noisewise.diagnostics import uniform_band
-from noisewise.plots.posterior_plots import window
+from noisewise.plots import window
 from noisewise.report.html import number
 
 WIDTH, HEIGHT = 320, 170
@@ -112,11 +112,9 @@ def label(x: float, y: float, content: str, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
 
 
-def bottom_axis(
-    scale: Scale, height: float = HEIGHT, at: Sequence[tuple[float, str]] | None = None
-) -> str:
+def bottom_axis(scale: Scale, at: Sequence[tuple[float, str]] | None = None) -> str:
     """Return the horizontal axis with its numbers: round ones, or those given with names."""
-    y = height - BOTTOM
+    y = HEIGHT - BOTTOM
     parts = [line(np.array([scale.start, scale.end]), np.array([y, y]), "axis")]
     for value, name in at or [(v, f"{v:.6g}") for v in scale.ticks()]:
         x = float(scale(value))

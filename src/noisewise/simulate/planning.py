@@ -2,36 +2,127 @@
 
 One guessed truth, records of it clamped as the owner would, and for every ε the noise its release
 would have; then the analyst's own methods, on all trials as one batch. All ε see the same records
-and the same noise in other sizes, so that differences between them are not chance.
+and the same noise in other sizes, so that differences between them are not chance. Warnings tell
+where bounds do not fit what is believed of the data: too tight, too wide, or found privately.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
+from scipy import stats
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.diagnostics import Coverage
-from noisewise.inference.api import asked
-from noisewise.inference.progress import reporting
+from noisewise.diagnostics import Coverage, coverage
+from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
-from noisewise.simulate.plan_result import Plan, Row, Wish
-from noisewise.simulate.plan_warnings import warnings_of
-from noisewise.simulate.settings import choose_methods, settings_of, simulated
-from noisewise.simulate.trials import covered
+from noisewise.simulate.trials import (
+    LEVEL,
+    ClampedScene,
+    Scene,
+    choose_methods,
+    settings_of,
+    simulated,
+)
 
 if TYPE_CHECKING:
     from noisewise.models.graphical_model import GraphicalOptions
 
-LEVEL = 0.95
-"""Probability of the intervals that are planned (chosen)."""
+
+MIN_SHARE_OUTSIDE = 0.01
+"""Share of records outside the bounds from which a warning says so (chosen)."""
+MAX_COVERAGE_LOST = 0.05
+"""Coverage lost, without any noise, from which clamping is called a bias (chosen)."""
+DROWNED_SHARE = 0.9
+"""Share of a width that would say nothing at all from which a release is said to say little
+(chosen)."""
+REACH, FILLED_SHARE = 3.0, 0.4
+"""Deviations that hold nearly all values, and the share of the bounds they should fill (chosen)."""
+COSTLY_WIDTH = 3.0
+"""Times the width without privacy, from which a warning says so (chosen)."""
+MISSED_CHANCE = 0.001
+"""Probability with which a calibrated method is said to miss (chosen)."""
+FEWEST_FOR_PRIVATE_BOUNDS = 5000
+"""Records below which private bounds are not to be relied on (chosen)."""
 HALVINGS = 6
 """Bisections of a factor of four (chosen): the ε for a wanted width is right to 2 percent."""
 FURTHEST = 64.0
-"""How far beyond the grid a wanted width is looked for."""
+"""Factor beyond the grid up to which a wanted width is looked for (chosen)."""
+FEWEST_TRIALS_PLANNED = 10
+"""Trials of a plan, at the least (chosen)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Mean width of intervals and how often they held the guess, over all trials."""
+
+    epsilon: float
+    method: str
+    parameter: str
+    width: float
+    coverage: float
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A wanted width and the smallest ε that gives it; None where none can."""
+
+    parameter: str
+    width: float
+    epsilon: float | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What analysts will get: widths and coverage by ε and method, and warnings.
+
+    ``without`` holds, by parameter, the mean width without privacy: neither noise nor clamping.
+    ``before`` is the width of the prior's own interval, ``outside`` the share of records outside
+    the bounds of each column.
+
+    Example:
+        >>> import noisewise as nw
+        >>> blank, words = nw.release.Blank(1000), {"column": "owns", "family": "bernoulli"}
+        >>> plan = nw.plan(
+        ...     lambda epsilon: nw.release.exponential_family(blank, **words, epsilon=epsilon),
+        ...     1000, [0.5, 1.0], methods=["exact"], trials=10,
+        ... )
+        >>> plan.epsilons, plan.row(1.0, "exact", "p").width > 0
+        ((0.5, 1.0), True)
+    """
+
+    settings: Mapping[str, Any]
+    guess: Mapping[str, float]
+    rows: tuple[Row, ...]
+    without: Mapping[str, float]
+    before: Mapping[str, float]
+    outside: Mapping[str, float]
+    warnings: tuple[str, ...]
+    wish: Wish | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the methods, in the order tried."""
+        return tuple(dict.fromkeys(r.method for r in self.rows))
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """Return the grid of ε."""
+        return tuple(dict.fromkeys(r.epsilon for r in self.rows))
+
+    def row(self, epsilon: float, method: str, parameter: str) -> Row:
+        """Return the row of one ε, method and parameter."""
+        asked = (epsilon, method, parameter)
+        return next(r for r in self.rows if (r.epsilon, r.method, r.parameter) == asked)
+
+    def to_json(self) -> str:
+        """Return the plan as JSON, for scripts."""
+        return json.dumps(asdict(self), indent=1)
 
 
 def plan(
@@ -80,8 +171,7 @@ def plan(
     """
     if not epsilons or min(epsilons) <= 0:
         raise ArgumentError(f"epsilon: must be one or more numbers above zero, not {epsilons!r}")
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 10:
-        raise ArgumentError(f"trials: must be a whole number of at least 10, not {trials!r}")
+    check_at_least("trials", trials, FEWEST_TRIALS_PLANNED)
     grid = sorted(set(map(float, epsilons)))
     release, question = at(grid[-1]), asked(prior, **options)
     simulator, problem = simulated(release, question, n)
@@ -89,64 +179,72 @@ def plan(
     # The best, and for comparison the one that ignores the noise.
     chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))))
     scene = simulator.scene(problem, n, guesses or {}, trials, seed)
+    wanted = _parameter(parameter, scene.names)
 
     def judged(epsilon: float, method: str) -> Coverage:
-        made = scene.trials(simulated(at(epsilon), question, n)[1], seed)
+        noisy = scene.trials(simulated(at(epsilon), question, n)[1], seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
-            return covered(simulator.run(made, method, seed, report), made, LEVEL)
+            outcome = simulator.run(noisy, method, seed, report)
+        return coverage(outcome.draws, noisy.truth, LEVEL)
 
-    names = scene.names
-    place = names.index(_named(parameter, names))
-    rows = [
-        Row(epsilon, method, name, float(found.width[i]), float(found.share[i]))
-        for epsilon in grid
-        for method in chosen
-        for found in (judged(epsilon, method),)
-        for i, name in enumerate(names)
-    ]
-    said = settings_of(release, problem, simulator)
-    # Of one epsilon only, and there are several.
-    said.pop("noise_scale")
+    settings = settings_of(release, problem, simulator)
+    # The scale of the noise is that of one ε, and there are several.
+    settings.pop("noise_scale")
+    settings |= {"n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL}
     without = scene.width_without_privacy(seed, LEVEL).tolist()
-    made = Plan(
-        settings={**said, "n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL},
+    planned = Plan(
+        settings=settings,
         guess=scene.guess,
-        rows=tuple(rows),
-        without=dict(zip(names, without, strict=True)),
+        rows=tuple(row for e in grid for m in chosen for row in _rows(e, m, scene, judged(e, m))),
+        without=dict(zip(scene.names, without, strict=True)),
         before=scene.prior_width(LEVEL),
         outside=scene.outside,
         warnings=(),
     )
-    quiet = scene.coverage_without_noise(seed, LEVEL) if simulator.clamping_biases else None
-    made = replace(made, warnings=warnings_of(made, release, names, quiet))
+    clamped = None
+    if simulator.clamping_biases:
+        clamped = cast(ClampedScene, scene).coverage_without_noise(seed, LEVEL)
+    planned = replace(planned, warnings=_warnings(planned, release, clamped))
     if width is None:
-        return made
-    wish = _smallest(made, names[place], width, lambda e: judged(e, chosen[0]).width[place])
-    return replace(made, wish=wish)
+        return planned
+    place = scene.names.index(wanted)
+    wish = _smallest_epsilon(
+        planned, wanted, width, lambda epsilon: judged(epsilon, chosen[0]).width[place]
+    )
+    return replace(planned, wish=wish)
 
 
-def _named(parameter: str | None, names: tuple[str, ...]) -> str:
-    if parameter is None:
+def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> list[Row]:
+    """Return one row per parameter."""
+    columns = zip(scene.names, judged.width, judged.share, strict=True)
+    return [Row(epsilon, method, name, float(w), float(share)) for name, w, share in columns]
+
+
+def _parameter(named: str | None, names: tuple[str, ...]) -> str:
+    """Return the parameter whose width is wanted: the first unless named."""
+    if named is None:
         return names[0]
-    if parameter not in names:
-        raise ArgumentError(f"parameter: {parameter!r} is unknown; there are {', '.join(names)}")
-    return parameter
+    if named not in names:
+        raise ArgumentError(f"parameter: {named!r} is unknown; there are {', '.join(names)}")
+    return named
 
 
-def _smallest(made: Plan, parameter: str, width: float, at: Callable[[float], float]) -> Wish:
-    """Bisection of log ε between one that is too small and one that suffices."""
+def _smallest_epsilon(
+    planned: Plan, parameter: str, width: float, width_at: Callable[[float], float]
+) -> Wish:
+    """Bisect log ε between one that is too small and one that suffices."""
     if not width > 0:
         raise ArgumentError(f"width: must be above zero, not {width!r}")
-    n = made.settings["n"]
-    if width <= made.without[parameter]:
+    without = planned.without[parameter]
+    if width <= without:
         return Wish(
             parameter, width, None,
             f"No epsilon gives an interval of {width:g} for {parameter}: even without privacy, "
-            f"{n:,} records give {made.without[parameter]:.4g}. More records would.",
+            f"{planned.settings['n']:,} records give {without:.4g}. More records would.",
         )  # fmt: skip
-    low, high = made.epsilons[0], made.epsilons[-1]
+    low, high = planned.epsilons[0], planned.epsilons[-1]
     most, least = high * FURTHEST, low / FURTHEST
-    while at(high) > width:
+    while width_at(high) > width:
         low, high = high, 4 * high
         if high > most:
             return Wish(
@@ -154,13 +252,133 @@ def _smallest(made: Plan, parameter: str, width: float, at: Callable[[float], fl
                 f"Even epsilon = {high / 4:g} does not give an interval of {width:g} for "
                 f"{parameter}.",
             )  # fmt: skip
-    while low > least and at(low) <= width:
+    while low > least and width_at(low) <= width:
         low, high = low / 4, low
     for _ in range(HALVINGS):
         middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if at(middle) > width else (low, middle)
+        low, high = (middle, high) if width_at(middle) > width else (low, middle)
     return Wish(
         parameter, width, high,
         f"The smallest epsilon whose intervals for {parameter} are {width:g} wide in the mean is "
         f"about {high:.3g}.",
     )  # fmt: skip
+
+
+def _warnings(planned: Plan, release: Release, clamped: np.ndarray | None) -> tuple[str, ...]:
+    """Return warnings about a plan.
+
+    ``clamped`` is the coverage of the sums as the owner has them, were there no noise at all; None
+    where the model knows of its bounds, so that records outside cost width and not coverage.
+    """
+    return (
+        *_tight_bounds(planned, clamped),
+        *_wide_bounds(planned, release),
+        *_loud_noise(planned),
+        *_low_coverage(planned),
+        *_private_bounds(planned, release),
+    )
+
+
+def _tight_bounds(planned: Plan, clamped: np.ndarray | None) -> list[str]:
+    """Warn where many records lie outside the bounds, and where clamping them biases."""
+    warnings = [
+        f"{share:.1%} of the records would lie outside the bounds of {column!r}."
+        for column, share in planned.outside.items()
+        if share > MIN_SHARE_OUTSIDE
+    ]
+    if not warnings or clamped is None:
+        return warnings
+    lost = [
+        f"{name} {share:.0%}"
+        for name, share in zip(planned.without, clamped, strict=True)
+        if share < planned.settings["level"] - MAX_COVERAGE_LOST
+    ]
+    if lost:
+        warnings.append(
+            "Clamping them biases the result, whatever the noise: even without noise, 95 % "
+            f"intervals would hold the guess in only this share of the trials: {', '.join(lost)}. "
+            "Widen the bounds."
+        )
+    return warnings
+
+
+def _wide_bounds(planned: Plan, release: Release) -> list[str]:
+    """Warn of columns whose guessed values fill little of their bounds."""
+    warnings = []
+    for column, limits in release.bounds.items():
+        spread = planned.guess.get(f"sd:{column}")
+        width = limits.upper - limits.lower
+        if spread is not None and 2 * REACH * spread < FILLED_SHARE * width:
+            middle = planned.guess[f"mean:{column}"]
+            warnings.append(
+                f"Bounds of {column!r} are wide: by the guess nearly all values lie between "
+                f"{middle - REACH * spread:.4g} and {middle + REACH * spread:.4g}. Noise grows "
+                "with the bounds; narrower ones would be worth records."
+            )
+    return warnings
+
+
+def _uninformative_width(planned: Plan, name: str) -> float:
+    """Return the width that says little: the prior's, or for a slope twice the guess if less."""
+    slope = f"mean:{name}" in planned.guess
+    return min(planned.before[name], 2 * abs(planned.guess[name]) if slope else float("inf"))
+
+
+def _loud_noise(planned: Plan) -> list[str]:
+    """Warn where intervals of the best method say little, or cost much, at some ε."""
+    best, warnings = planned.methods[0], []
+    # Not of the error variance: it is seldom what a plan is for.
+    names = [n for n in planned.without if n != "sigma2"] or list(planned.without)
+    for epsilon in planned.epsilons:
+        widths = {n: planned.row(epsilon, best, n).width for n in names}
+        drowned = [
+            n for n, w in widths.items() if w > DROWNED_SHARE * _uninformative_width(planned, n)
+        ]
+        ratios = [w / planned.without[n] for n, w in widths.items() if n not in drowned]
+        if drowned:
+            warnings.append(
+                f"At epsilon = {epsilon:g} the noise drowns the signal: intervals of "
+                f"{', '.join(drowned)} would be too wide to tell the guess from zero, or from the "
+                "prior. Narrower bounds, more records or a larger epsilon would help."
+            )
+        elif max(ratios) > COSTLY_WIDTH:
+            warnings.append(
+                f"At epsilon = {epsilon:g} intervals would be up to {max(ratios):.1f} times as "
+                "wide as without privacy."
+            )
+    return warnings
+
+
+def _low_coverage(planned: Plan) -> list[str]:
+    """Warn where the best method's intervals hold the guess less often than chance allows."""
+    trials, level = planned.settings["trials"], planned.settings["level"]
+    least = float(stats.binom.ppf(MISSED_CHANCE, trials, level)) / trials
+    best, warnings = planned.methods[0], []
+    for epsilon in planned.epsilons:
+        rows = [planned.row(epsilon, best, name) for name in planned.without]
+        missed = [f"{r.parameter} {r.coverage:.0%}" for r in rows if r.coverage < least]
+        if missed:
+            warnings.append(
+                f"At epsilon = {epsilon:g} intervals by {best} would hold the guess too "
+                f"seldom: {', '.join(missed)} of the trials. Either clamping biases them, or the "
+                "prior leaves the guess little room (the default one is made from the bounds: "
+                "narrower bounds, or a prior of the analyst's own, would mend that)."
+            )
+    return warnings
+
+
+def _private_bounds(planned: Plan, release: Release) -> list[str]:
+    """Warn that private bounds are counted at their widest, and weak for few records."""
+    if not release.selections:
+        return []
+    columns, n = ", ".join(s.column for s in release.selections), planned.settings["n"]
+    warnings = [
+        f"Bounds of {columns} are to be found privately: the plan takes the whole range for them, "
+        "and counts what the search costs. Widths are therefore on the large side."
+    ]
+    if n < FEWEST_FOR_PRIVATE_BOUNDS:
+        warnings.append(
+            f"With {n:,} records private bounds are weak: below a few thousand "
+            "they are often far off. Public knowledge of the range is worth more."
+        )
+    return warnings

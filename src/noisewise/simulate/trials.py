@@ -1,20 +1,33 @@
-"""What the simulators of all models share: trials, outcomes, and the records of a plan."""
+"""What ``check`` and ``plan`` share, for all models: settings, trials, outcomes, simulated noise.
+
+Noise here is for simulations only: no one's data are behind the sums it is added to. Privacy noise
+itself comes from OpenDP, in the owner's half, and nowhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise import models
+from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.posterior import Posterior
-from noisewise.models.base import Analyst, Progress, Simulator
+from noisewise.models.base import Analyst, Progress, Question, Simulator
 
 CHAINS, DRAWS = 4, 1000
-"""Of every trial, as ``infer`` has by default."""
+"""Chains, and draws in each, of every trial: what ``infer`` has by default."""
+LEVEL = 0.95
+"""Probability of the intervals that are checked and planned (chosen)."""
+PRIOR_DRAWS = 20_000
+"""Draws behind the width of the prior's intervals (chosen)."""
+CELLS = 4_000_000
+"""Numbers held at once while records are made: 32 MiB (chosen)."""
+QUIET = 1e-12
+"""Noise scale, in a problem's own units, that is as good as none."""
 
 P = TypeVar("P")
 Q = TypeVar("Q", contravariant=True)
@@ -45,15 +58,15 @@ class Scene(Protocol[Q]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters."""
+        """Return the names of the parameters."""
 
     @property
     def guess(self) -> Mapping[str, float]:
-        """The guessed truth, name by name."""
+        """Return the guessed truth, name by name."""
 
     @property
     def outside(self) -> Mapping[str, float]:
-        """The share of records outside the bounds, by column."""
+        """Return the share of records outside the bounds, by column."""
 
     def trials(self, problem: Q, seed: int) -> Trials[Any]:
         """Return trials with that problem's noise on the sums."""
@@ -61,11 +74,15 @@ class Scene(Protocol[Q]):
     def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
         """Return mean widths with neither noise nor clamping."""
 
-    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
-        """Return the coverage of the sums as the owner has them, clamped records included."""
-
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the prior's own intervals."""
+
+
+class ClampedScene(Protocol):
+    """What the scene of a simulator with ``clamping_biases`` can say as well."""
+
+    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
+        """Return the coverage of the sums as the owner has them, clamped records included."""
 
 
 class BatchSimulator(Simulator[P]):
@@ -81,6 +98,10 @@ class BatchSimulator(Simulator[P]):
         """Return the problem with one group of n records."""
         size = median_size(getattr(problem, "n"), n)  # noqa: B009
         return replace(problem, n=np.array([size]))  # type: ignore[type-var]
+
+    def usual_methods(self, release: Release) -> tuple[str, ...]:
+        """Return the methods worth trying, best first: all, unless overridden."""
+        return tuple(self.analyst.methods)
 
     def run(
         self, trials: Trials[P], method: str, seed: int, progress: Progress | None = None
@@ -105,6 +126,13 @@ def covered(outcome: Outcome, trials: Trials[P], level: float) -> Coverage:
     return coverage(outcome.draws, trials.truth, level)
 
 
+def judged_without_noise(
+    analyst: Analyst[P], trials: Trials[P], seed: int, level: float
+) -> Coverage:
+    """Return coverage and widths of ``naive``, the conjugate posterior of sums without noise."""
+    return covered(infer_together(analyst, trials, "naive", seed, None), trials, level)
+
+
 def interval_widths(draws: Mapping[str, np.ndarray], level: float) -> dict[str, float]:
     """Return the width of the central interval of each parameter's draws."""
     tails = [(1 - level) / 2, (1 + level) / 2]
@@ -121,3 +149,56 @@ def check_guesses(given: Mapping[str, float], known: tuple[str, ...]) -> None:
     for name in given:
         if name not in known:
             raise ArgumentError(f"guess: {name!r} is unknown; known are {', '.join(known)}")
+
+
+def simulated(
+    release: Release, question: Question, n: int | None = None
+) -> tuple[Simulator[Any], Any]:
+    """Return the model's simulator, and the problem of this release with n records."""
+    model = models.find(release.family)
+    simulator = model.simulator()
+    problem = model.analyst().problem([release], question)
+    return simulator, simulator.template(problem, n)
+
+
+def choose_methods(
+    release: Release, methods: Iterable[str] | None, default: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the methods asked for, if they exist and give intervals."""
+    model = models.find(release.family)
+    known = model.simulator().interval_methods or tuple(model.analyst().methods)
+    wanted = default if methods is None else tuple(methods)
+    for method in wanted:
+        if method not in known:
+            raise ArgumentError(f"method: must be one of {', '.join(known)}, not {method!r}")
+    if not wanted:
+        raise ArgumentError("method: name at least one, or leave it out")
+    return wanted
+
+
+def settings_of(release: Release, problem: Any, simulator: Simulator[Any]) -> dict[str, Any]:
+    """Return what was simulated, for people and files."""
+    said = {
+        "family": release.family,
+        **simulator.settings(problem),
+        "epsilon": release.guarantee.epsilon,
+    }
+    if release.bounds:
+        said["bounds"] = {c: [b.lower, b.upper] for c, b in release.bounds.items()}
+    return said
+
+
+def noise(
+    rng: np.random.Generator, scale: float, mechanism: str, shape: tuple[int, ...], *, whole: bool
+) -> np.ndarray:
+    """Draw Laplace or normal noise; on whole numbers discrete Laplace, or the normal rounded."""
+    if mechanism == "laplace":
+        return discrete_laplace(rng, scale, shape) if whole else rng.laplace(0, scale, shape)
+    drawn = rng.normal(0, scale, shape)
+    return np.rint(drawn) if whole else drawn
+
+
+def discrete_laplace(rng: np.random.Generator, scale: float, shape: tuple[int, ...]) -> np.ndarray:
+    """Draw whole k with P(k) ∝ exp(-|k|/scale): the difference of two geometric variates."""
+    p = -np.expm1(-1 / scale)
+    return (rng.geometric(p, shape) - rng.geometric(p, shape)).astype(float)

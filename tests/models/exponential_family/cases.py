@@ -131,3 +131,15 @@ CASES = {
         lambda s, n: [stats.gamma(60 + s[0], scale=1 / (20 + n))],
     ),
 }  # fmt: skip
+
+
+def truncated_family_moments(
+    family: Family, v: float, w: float, eta: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return μ̂ and Σ̂ of t among records in (v, w] (thesis eq. 4.3 and 4.4)."""
+
+    def log_partition(e: jax.Array) -> jax.Array:
+        mass = family.cdf(jnp.asarray(w), e) - family.cdf(jnp.asarray(v), e)
+        return family.log_partition(e) + jnp.log(mass)
+
+    return jax.grad(log_partition)(eta), jax.hessian(log_partition)(eta)

@@ -24,6 +24,7 @@ from tests.models.exponential_family.cases import (
     Case,
     contribution,
     problem,
+    truncated_family_moments,
 )
 from tests.reference import expfam_reference as reference
 
@@ -154,7 +155,7 @@ def test_truncated_moments_are_scipys(name: str) -> None:
     v, w = jnp.asarray(cut.below(family.whole)), jnp.asarray(cut.above(family.whole))
     scale = getattr(family, "scale", 1.0)
     mean, variance = reference.truncated_moments(case.law, low, high)
-    found, spread = jax.jit(truncation.truncated_moments, static_argnums=0)(family, v, w, eta)
+    found, spread = jax.jit(truncated_family_moments, static_argnums=0)(family, v, w, eta)
     assert float(found[0]) * scale == pytest.approx(mean, rel=1e-7)
     assert float(spread[0, 0]) * scale**2 == pytest.approx(variance, rel=1e-6)
     part = jax.jit(inside, static_argnums=0)(family, v, w, eta)

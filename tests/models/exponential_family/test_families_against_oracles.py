@@ -15,7 +15,7 @@ from noisewise.models.exponential_family import exact, families, fourier_likelih
 from noisewise.models.exponential_family.fourier_likelihood import contribution_law
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval
-from noisewise.numerics.runtime import one_blas_thread
+from noisewise.numerics import one_blas_thread
 from tests.inference.agreement import TOLERANCE, departures, known, summary
 from tests.reference import expfam_reference as reference
 

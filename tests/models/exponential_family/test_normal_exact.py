@@ -8,7 +8,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.models.exponential_family import normal_exact, normal_likelihood
-from noisewise.numerics.runtime import one_blas_thread
+from noisewise.numerics import one_blas_thread
 from tests.models.exponential_family.cases import CASES, problem
 from tests.reference import expfam_reference as reference
 
@@ -71,7 +71,7 @@ def test_draws_are_those_of_a_brute_force_grid(clamp: bool) -> None:
     Means and sds within five standard errors of 20,000 independent draws (3e-6 a comparison).
     """
     given = release(30, 3.0, "laplace", clamp)
-    prior = normal_exact.BoxPrior(0.1, 2.0, 4.0, 0.3)
+    prior = normal_exact.NormalBoxPrior(0.1, 2.0, 4.0, 0.3)
     lv, m = np.meshgrid(np.linspace(-5.5, 2.5, 41), np.linspace(-3, 3, 49), indexing="ij")
     v = np.exp(lv)
     log = -4.5 * lv - 0.3 / v - 2.0 * (m - 0.1) ** 2 / (2 * v)

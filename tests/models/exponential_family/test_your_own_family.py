@@ -15,9 +15,9 @@ from scipy import stats
 
 import noisewise as nw
 from noisewise.models.exponential_family import release as owner
-from noisewise.models.exponential_family import truncation
 from noisewise.models.exponential_family.families import FAMILIES, Poisson
 from tests.inference.agreement import TOLERANCE, departures, known, summary
+from tests.models.exponential_family.cases import truncated_family_moments
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide-your-own-family.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
@@ -56,7 +56,7 @@ def test_moments_follow_by_differentiation(guided: dict[str, Any]) -> None:
     eta = family.natural(np.array([0.4]))
     x = np.arange(2, 8)
     weight = stats.nbinom.pmf(x, 3, 0.4)
-    mean, variance = truncation.truncated_moments(family, 1.0, 7.0, eta)
+    mean, variance = truncated_family_moments(family, 1.0, 7.0, eta)
     centre = weight @ x / weight.sum()
     assert float(mean[0]) == pytest.approx(centre, rel=1e-8)
     assert float(variance[0, 0]) == pytest.approx(

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from noisewise.models.graphical_model import fisher_information
 from noisewise.models.graphical_model.marginal_oracle import choose_oracle
 from noisewise.models.graphical_model.structure import structure
-from noisewise.numerics.normal_laplace import log_density
+from noisewise.numerics.distributions import normal_laplace_log_density
 from tests.reference.graphical_reference import covariance, indicators, joint, normal_laplace
 
 SIZES = {"a": 2, "b": 3, "c": 2}
@@ -74,7 +74,7 @@ def test_the_score_varies_as_it_says() -> None:
     mean = n * indicators(SIZES, CLIQUES) @ q
     noisy = tables - mean + rng.laplace(scale=scale, size=tables.shape)
     variance = jnp.asarray(n * np.diag(covariance(SIZES, CLIQUES, THETA)))
-    slope = jax.vmap(jax.grad(lambda x, v: log_density(x, v, jnp.asarray(scale))))
+    slope = jax.vmap(jax.grad(lambda x, v: normal_laplace_log_density(x, v, jnp.asarray(scale))))
     score = np.asarray(jax.vmap(lambda row: slope(row, variance))(jnp.asarray(noisy)))
     products = score[:, :, None] * score[:, None, :]
     error = products.std(axis=0) / np.sqrt(many)

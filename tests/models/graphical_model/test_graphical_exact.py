@@ -12,9 +12,14 @@ import numpy as np
 import pytest
 
 from noisewise.artifact import ArgumentError
-from noisewise.models.graphical_model import belief_propagation, elimination
-from noisewise.models.graphical_model.contrasts import contrasts
-from noisewise.models.graphical_model.marginal_oracle import Oracle, choose_oracle, compiled_oracle
+from noisewise.models.graphical_model.marginal_oracle import (
+    Oracle,
+    bethe_log_partition,
+    choose_oracle,
+    compiled_oracle,
+    eliminated_log_partition,
+)
+from noisewise.models.graphical_model.mass_matrix import contrasts
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.structure import Structure, clique_vector, structure
 from tests.reference.graphical_reference import clique_marginals, joint, marginal
@@ -57,7 +62,7 @@ def test_exact_inference_equals_enumeration(name: str) -> None:
 def test_gradient_is_the_marginals_by_finite_differences() -> None:
     found = model("loop")
     theta, step = potentials(found), 1e-5
-    value = jax.jit(lambda t: elimination.log_partition(found, t))
+    value = jax.jit(lambda t: eliminated_log_partition(found, t))
     slopes = [
         (float(value(theta + step * e)) - float(value(theta - step * e))) / (2 * step)
         for e in np.eye(found.dimension)
@@ -78,8 +83,8 @@ def test_loopy_is_exact_on_trees(name: str) -> None:
     found = model(name)
     theta = jnp.asarray(potentials(found))
     both = [
-        jax.jit(jax.value_and_grad(partial(w.log_partition, found)))
-        for w in (belief_propagation, elimination)
+        jax.jit(jax.value_and_grad(partial(w, found)))
+        for w in (bethe_log_partition, eliminated_log_partition)
     ]
     for ours, truth in zip(*(f(theta) for f in both), strict=True):
         np.testing.assert_allclose(ours, truth, atol=1e-8)
@@ -89,7 +94,7 @@ def test_loopy_gradient_is_that_of_its_own_value() -> None:
     """On a loop it is not exact, but the beliefs still are the Bethe value's gradient."""
     found = model("loop")
     theta, step = potentials(found, size=0.7), 1e-4
-    value = jax.jit(lambda t: belief_propagation.log_partition(found, t))
+    value = jax.jit(lambda t: bethe_log_partition(found, t))
     grad = jax.grad(value)(jnp.asarray(theta))
     for i in (0, 7, 15):
         e = step * np.eye(found.dimension)[i]
@@ -143,7 +148,7 @@ def test_contrasts_are_orthonormal_and_find_the_gauge() -> None:
     np.testing.assert_allclose(basis.T @ basis, np.eye(d), atol=1e-13)
     back = held.coordinates(held.potentials(jnp.arange(d, dtype=float)))
     np.testing.assert_allclose(back, np.arange(d), atol=1e-10)
-    curve = jax.jit(jax.hessian(lambda t: elimination.log_partition(found, t)))
+    curve = jax.jit(jax.hessian(lambda t: eliminated_log_partition(found, t)))
     curvature = np.asarray(curve(jnp.asarray(potentials(found))))
     gauge = np.delete(basis, held.identifiable, axis=1)
     np.testing.assert_allclose(curvature @ gauge, 0, atol=1e-12)

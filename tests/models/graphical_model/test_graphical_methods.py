@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem, free_parameters
 from noisewise.models.graphical_model.structure import structure
-from noisewise.numerics.normal_laplace import log_density
+from noisewise.numerics.distributions import normal_laplace_log_density
 from tests.reference.graphical_reference import (
     clique_marginals,
     estep_by_scipy,
@@ -110,7 +111,7 @@ def test_the_dual_is_far_closer_than_nlbp_at_equal_calls() -> None:
     best = step(given, theta, tolerance=1e-12, max_calls=5000)
     value = primal(given, theta, np.asarray(best.phi), np.asarray(best.mu))
     ours = step(given, theta, tolerance=0.0, max_calls=60)
-    mu, calls = e_step.nonlinear_belief_propagation_compiled(
+    mu, calls = jax.jit(e_step.nonlinear_belief_propagation, static_argnums=(0, 1))(
         given.oracle, "laplace", jnp.zeros(MODEL.dimension), t, noise, 60, 0.0
     )
     assert int(calls) == 60
@@ -202,10 +203,14 @@ def test_normal_laplace_density(variance: float) -> None:
     """Against quadrature in the middle; in the tails, all Laplace, against their slope."""
     scale = 3.0
     for x in (-8.0, -0.5, 0.0, 2.0, 30.0):
-        found = float(log_density(jnp.asarray(x), jnp.asarray(variance), jnp.asarray(scale)))
+        found = float(
+            normal_laplace_log_density(jnp.asarray(x), jnp.asarray(variance), jnp.asarray(scale))
+        )
         assert found == pytest.approx(normal_laplace(x, variance, scale), abs=1e-6)
     far = np.array([5000.0, 5003.0])
-    ends = np.asarray(log_density(jnp.asarray(far), jnp.asarray(variance), jnp.asarray(scale)))
+    ends = np.asarray(
+        normal_laplace_log_density(jnp.asarray(far), jnp.asarray(variance), jnp.asarray(scale))
+    )
     assert ends[0] - ends[1] == pytest.approx(1.0, abs=1e-6)
 
 
@@ -244,7 +249,7 @@ def test_bayes_agrees_with_importance_sampling(posterior: Any) -> None:
 
     mu = np.asarray(jax.jit(jax.vmap(given.oracle.marginals))(jnp.asarray(theta)))
     safe = np.maximum(mu, nuts.MIN_MARGINAL)
-    fit = log_density(
+    fit = normal_laplace_log_density(
         jnp.asarray(given.y - given.n * safe), jnp.asarray(given.n * safe * (1 - safe)),
         jnp.asarray(given.scale),
     )  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from noisewise.artifact import Noise, ProbabilitySums, QuantileSum, SearchError
-from noisewise.models.partition import private_interval_search as search
+from noisewise.models.partition import quantile as search
 from noisewise.models.partition.conjugate_regression import Zellner, fit
 from noisewise.models.partition.partition_moments import MomentsAccumulator
 from noisewise.models.partition.probability import probability_codes

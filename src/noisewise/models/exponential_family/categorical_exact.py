@@ -21,11 +21,11 @@ from scipy.signal import fftconvolve
 from scipy.special import gammaln
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.observation import Observation
+from noisewise.inference.combine import Observation
 from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.family import Conjugate, draw_parameters
-from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
 
 MAX_RECORDS_EXACT = 30_000

@@ -27,6 +27,7 @@ from noisewise.models.exponential_family import categorical_exact, normal_exact,
 from noisewise.models.exponential_family.families import Categorical, Normal, find_family
 from noisewise.models.exponential_family.family import TINY
 from noisewise.models.exponential_family.fourier_likelihood import (
+    GAUSSIAN_FREQUENCIES,
     FourierSeries,
     bennett_reach,
     contribution_ends,
@@ -38,9 +39,9 @@ from noisewise.models.exponential_family.fourier_likelihood import (
     unknown_n_likelihood,
 )
 from noisewise.models.exponential_family.parameter_grid import PointMoments, Span
-from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
-from noisewise.numerics.runtime import one_blas_thread
+from noisewise.numerics import one_blas_thread
 
 POINTS_PER_DEVIATION = 8
 """Grid points per posterior standard deviation, at least (chosen)."""
@@ -57,8 +58,6 @@ MAX_EDGE_DENSITY = 1e-7
 """Density at a grid's ends, relative to the peak, above which the grid is widened (chosen)."""
 MAX_RELEASES_PER_GRID = 512
 """Releases that share a grid, at most (chosen): their densities stay in the cache."""
-GAUSSIAN_FREQUENCIES = 8.5
-"""In units of 1/b: beyond, the Gaussian kernel's transform is below e^-36."""
 LAPLACE_COUNT_REACH = 45
 """Scales of a noisy count beyond which a larger n has weight e^-45: none."""
 

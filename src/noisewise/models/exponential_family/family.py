@@ -18,14 +18,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, PowerSums
-from noisewise.numerics.gamma_variates import gamma as gamma_above_one
+from noisewise.numerics.distributions import gamma as gamma_above_one
 
 Domain = Literal["unit", "positive", "real"]
 """Where a parameter lives: (0, 1), (0, ∞) or everywhere."""
@@ -195,3 +195,67 @@ def dirichlet_variates(key: jax.Array, alpha: jax.Array) -> jax.Array:
     """Draw probabilities along the last axis from Dirichlet(alpha); Beta where it has two."""
     value = jnp.maximum(gamma_variates(key, alpha), TINY)
     return value / value.sum(axis=-1, keepdims=True)
+
+
+FAMILIES: dict[str, type[Family]] = {}
+"""Every family that the analyst's half knows, by its name in a release (``families.py``)."""
+REQUIRED_ATTRIBUTES = ("name", "parameters", "domains", "prior")
+"""Class attributes a family must state; its abstract methods come on top."""
+
+F = TypeVar("F", bound=type[Family])
+
+
+def register_family(family: F) -> F:
+    """Make a family known to ``infer``, under its ``name``; usable as a decorator.
+
+    Args:
+        family: a subclass of ``noisewise.Family`` that states every part of the contract.
+
+    Returns:
+        The family itself.
+
+    Raises:
+        ArgumentError: it is no Family, lacks a part, or its name is taken.
+
+    Example:
+        >>> import noisewise as nw
+        >>> from noisewise.models.exponential_family.families import Exponential
+        >>> @nw.register_family
+        ... class Waiting(Exponential):
+        ...     name = "waiting"
+        >>> Waiting.parameters
+        ('rate',)
+    """
+    if not (isinstance(family, type) and issubclass(family, Family)):
+        raise ArgumentError(f"family: must be a subclass of noisewise.Family, not {family!r}")
+    methods = sorted(Family.__abstractmethods__)
+    absent = [part for part in REQUIRED_ATTRIBUTES if not hasattr(family, part)]
+    absent += [method for method in methods if method in family.__abstractmethods__]
+    if absent:
+        raise ArgumentError(
+            f"family: {family.__name__} lacks {', '.join(absent)}; a family has "
+            f"{', '.join((*REQUIRED_ATTRIBUTES, *methods))}"
+        )
+    domains = get_args(Domain)
+    if len(family.domains) != len(family.parameters) or not set(family.domains) <= set(domains):
+        raise ArgumentError(
+            f"family: {family.__name__} must state one domain per parameter, out of "
+            f"{', '.join(domains)}, not {family.domains!r} for {family.parameters!r}"
+        )
+    if family.name in FAMILIES:
+        raise ArgumentError(
+            f"family: there is a {family.name!r} already, among {', '.join(FAMILIES)}; "
+            "choose another name"
+        )
+    FAMILIES[family.name] = family
+    return family
+
+
+def find_family(name: object) -> type[Family]:
+    """Return the family of that name, as a release states it."""
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise ArgumentError(
+            f"family: {name!r} is unknown; known are {', '.join(FAMILIES)}. "
+            "Make your own known with nw.register_family(family)"
+        )
+    return FAMILIES[name]

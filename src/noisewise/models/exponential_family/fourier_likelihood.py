@@ -59,6 +59,8 @@ MAX_WHOLE_VALUES = 2**14
 """Whole numbers in the interval up to which the law of one record is tabulated (chosen)."""
 CACHED_NUMBERS = 2**14
 """Complex numbers that stay in a core's cache while they are squared (chosen)."""
+GAUSSIAN_FREQUENCIES = 8.5
+"""In units of 1/b: beyond, the Gaussian kernel's transform is below e^-36."""
 MAX_TILTED_RANGE = 2.0
 """One record's range in noise scales up to which tilting is used (chosen): beyond, the bound
 says little, and all sums count as near."""

@@ -32,11 +32,11 @@ from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.families import Categorical, Normal
 from noisewise.models.exponential_family.family import TINY, Conjugate, Family
-from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval, JointMoments, joint_moments
-from noisewise.numerics.scale_mixture import laplace_variances
-from noisewise.numerics.small_matrices import cholesky, solve_lower, solve_upper
+from noisewise.numerics.distributions import laplace_variances
+from noisewise.numerics.matrices import cholesky, solve_lower, solve_upper
 
 SWEEPS_PER_DRAW = 10
 """Sweeps per kept draw (chosen)."""
@@ -71,7 +71,7 @@ class GroupData(NamedTuple):
     prior: Conjugate
 
 
-class ChainState(NamedTuple):
+class GibbsState(NamedTuple):
     """State of all chains, leading with (group, chain).
 
     ``mixture`` holds the variances ω², ``again`` and ``projected`` count redraws and projections.
@@ -115,9 +115,9 @@ def _draw_pair(
 
 
 def sweep(
-    family: Family, moments: MomentsFunction, mechanism: str, key: jax.Array, chain: ChainState,
+    family: Family, moments: MomentsFunction, mechanism: str, key: jax.Array, chain: GibbsState,
     g: GroupData,
-) -> ChainState:  # fmt: skip
+) -> GibbsState:  # fmt: skip
     """Return the state after one iteration for every chain of every group."""
     pair_key, theta_key, normal_key, uniform_key = jax.random.split(key, 4)
     d = g.z.shape[-1]
@@ -143,7 +143,7 @@ def sweep(
         residual = g.z[:, None] - pair[..., :d]
         fresh = laplace_variances(white, uniform, residual, g.noise[:, None, None])
         mixture = jnp.where(lost[..., None], mixture, fresh)
-    return ChainState(theta, mixture, chain.again + tries, chain.projected + (bad | lost))
+    return GibbsState(theta, mixture, chain.again + tries, chain.projected + (bad | lost))
 
 
 def _draw_possible_pairs(
@@ -180,18 +180,18 @@ def advance(
     moments: MomentsFunction,
     mechanism: str,
     key: jax.Array,
-    chain: ChainState,
+    chain: GibbsState,
     g: GroupData,
     thin: jax.Array,
-) -> tuple[ChainState, jax.Array]:
+) -> tuple[GibbsState, jax.Array]:
     """Do ``DRAWS_PER_CALL`` times ``thin`` sweeps; return the state and every ``thin``-th θ."""
 
-    def step(number: jax.Array, at: tuple[ChainState, jax.Array]) -> tuple[ChainState, jax.Array]:
+    def step(number: jax.Array, at: tuple[GibbsState, jax.Array]) -> tuple[GibbsState, jax.Array]:
         state, key = at
         fresh = jax.random.fold_in(key, number)
         return sweep(family, moments, mechanism, fresh, state, g), key
 
-    def body(state: ChainState, key: jax.Array) -> tuple[ChainState, jax.Array]:
+    def body(state: GibbsState, key: jax.Array) -> tuple[GibbsState, jax.Array]:
         state, _ = jax.lax.fori_loop(0, thin, step, (state, key))
         return state, state.theta
 
@@ -202,7 +202,7 @@ def advance(
 def start(
     family: Family, moments: MomentsFunction, mechanism: str, key: jax.Array, g: GroupData,
     chains: int,
-) -> ChainState:  # fmt: skip
+) -> GibbsState:  # fmt: skip
     """Start chains at evenly spaced quantiles of prior draws, weighed by a rough likelihood.
 
     Far apart, so that R-hat can tell, and in every mode that has its share of the weight: a sum
@@ -235,7 +235,7 @@ def start(
     noise = jnp.broadcast_to(g.noise[:, None, None] ** 2, (groups, chains, d))
     if mechanism == "laplace":
         noise = 2 * noise * jax.random.exponential(mix_key, noise.shape)
-    return ChainState(theta, noise, jnp.zeros((groups, chains)), jnp.zeros((groups, chains)))
+    return GibbsState(theta, noise, jnp.zeros((groups, chains)), jnp.zeros((groups, chains)))
 
 
 def _both_branches(weight: jax.Array, mean: jax.Array, chains: int) -> jax.Array:
@@ -258,7 +258,7 @@ def _both_branches(weight: jax.Array, mean: jax.Array, chains: int) -> jax.Array
 def sample(
     family: Family, moments: MomentsFunction, mechanism: str, key: jax.Array, g: GroupData,
     chains: int, draws: int, thin: int = SWEEPS_PER_DRAW, burn_in: int = BURN_IN_SWEEPS,
-) -> tuple[np.ndarray, ChainState]:  # fmt: skip
+) -> tuple[np.ndarray, GibbsState]:  # fmt: skip
     """Return draws (group, chain, draw, parameter), and the last state with its counters."""
     start_key, sweep_key = jax.random.split(key)
     state = start(family, moments, mechanism, start_key, g, chains)

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.interpolate import RectBivariateSpline
 from scipy.ndimage import distance_transform_edt
 from scipy.optimize import minimize
-from scipy.special import log_ndtr
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.user_warnings import warn_user
@@ -29,9 +28,10 @@ from noisewise.models.exponential_family.normal_likelihood import (
     contributions,
     log_likelihood,
 )
-from noisewise.models.exponential_family.posterior_draws import assemble_posterior
+from noisewise.models.exponential_family.posterior import assemble_posterior
 from noisewise.models.exponential_family.problem import FamilyProblem
-from noisewise.numerics.runtime import one_blas_thread
+from noisewise.numerics import one_blas_thread
+from noisewise.numerics.distributions import noisy_normal_log_density
 
 COARSE_POINTS, FINE_CELLS = 64, 128
 """In either direction: points of the search's grids, and cells that draws come from (chosen)."""
@@ -55,7 +55,7 @@ UNRESOLVED = (
 """What is said where no grid holds the posterior."""
 
 
-class BoxPrior(NamedTuple):
+class NormalBoxPrior(NamedTuple):
     """The normal-inverse-gamma prior, in the box of the release."""
 
     mean: float
@@ -146,11 +146,11 @@ def run(
     )
 
 
-def _box_prior(problem: FamilyProblem) -> BoxPrior:
+def _box_prior(problem: FamilyProblem) -> NormalBoxPrior:
     """Return the prior in the box, from its λ."""
     sums, counts = (np.asarray(a, float) for a in problem.conjugate)
     m = sums[0] / counts[0]
-    return BoxPrior(m, counts[0], counts[1] / 2, (sums[1] - counts[0] * m * m) / 2)
+    return NormalBoxPrior(m, counts[0], counts[1] / 2, (sums[1] - counts[0] * m * m) / 2)
 
 
 def rough_log_likelihood(
@@ -160,22 +160,15 @@ def rough_log_likelihood(
     centre, spread = contribution_moments(
         contributions(mean.ravel(), variance.ravel(), given.interval)
     )
-    b = given.scale
     total = np.zeros(mean.size)
     for j in range(2):
-        v = inflated * given.n * spread[:, j] + 1e-12 * b**2
+        v = inflated * given.n * spread[:, j] + 1e-12 * given.scale**2
         r = given.z[j] - given.n * centre[:, j]
-        if given.mechanism == "gaussian":
-            total += -(r**2) / (2 * (v + b**2)) - 0.5 * np.log(v + b**2)
-            continue
-        sd = np.sqrt(v)
-        one = -r / b + log_ndtr((r - v / b) / sd)
-        two = r / b + log_ndtr((-r - v / b) / sd)
-        total += v / (2 * b**2) + np.logaddexp(one, two)
+        total += noisy_normal_log_density(r, v, given.scale, given.mechanism)
     return total.reshape(mean.shape)
 
 
-def locate(given: NoisySums, prior: BoxPrior) -> WhitenedGrid:
+def locate(given: NoisySums, prior: NormalBoxPrior) -> WhitenedGrid:
     """Narrow what the prior allows down to where the rough posterior is; whiten and return it."""
     typical = np.log(prior.rate / prior.shape)
     frame = WhitenedGrid(
@@ -192,7 +185,7 @@ def locate(given: NoisySums, prior: BoxPrior) -> WhitenedGrid:
     return _concentrated(frame, _rough_posterior(given, prior, frame))
 
 
-def _zoomed(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> WhitenedGrid:
+def _zoomed(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) -> WhitenedGrid:
     """Return the rectangle that is left when narrowing it no longer helps."""
     for _ in range(16):
         smaller = _narrowed(frame, _rough_posterior(given, prior, frame))
@@ -203,7 +196,7 @@ def _zoomed(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> WhitenedG
     return frame
 
 
-def _missed_peaks(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> np.ndarray:
+def _missed_peaks(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) -> np.ndarray:
     """Return peaks (peak, 2) of the rough posterior that the grid does not show.
 
     A posterior that is narrower than a cell of the first, wide grid can slip through it. So the
@@ -228,7 +221,7 @@ def _missed_peaks(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> np.
     return np.array([c.x for c in climbed if -c.fun > highest - SEARCH_DEPTH])
 
 
-def _frame_about(given: NoisySums, prior: BoxPrior, peaks: np.ndarray) -> WhitenedGrid:
+def _frame_about(given: NoisySums, prior: NormalBoxPrior, peaks: np.ndarray) -> WhitenedGrid:
     """Return a rectangle about the peaks, wide enough for all that is not far below them."""
     centre = (peaks.min(axis=0) + peaks.max(axis=0)) / 2
     reach = np.ptp(peaks, axis=0) / 2 + np.abs(centre) * 1e-9 + 1e-9
@@ -243,12 +236,12 @@ def _frame_about(given: NoisySums, prior: BoxPrior, peaks: np.ndarray) -> Whiten
     return frame
 
 
-def _rough_at(given: NoisySums, prior: BoxPrior, x: np.ndarray) -> np.ndarray:
+def _rough_at(given: NoisySums, prior: NormalBoxPrior, x: np.ndarray) -> np.ndarray:
     """Return the log of the rough posterior at points x (…, 2), generously spread."""
     return np.asarray(prior.log_density(x) + rough_log_likelihood(given, *prior.parameters(x), 2.0))
 
 
-def _rough_posterior(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> np.ndarray:
+def _rough_posterior(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) -> np.ndarray:
     """Return the log of the rough posterior on a coarse grid, generously spread."""
     total = _rough_at(given, prior, frame.points(COARSE_POINTS))
     return np.where(np.isfinite(total), total, -np.inf)
@@ -304,7 +297,9 @@ class Correction(NamedTuple):
         return np.asarray(self.spline.ev(w[..., 0], w[..., 1]))
 
 
-def corrected(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid, number: int) -> Correction:
+def corrected(
+    given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid, number: int
+) -> Correction:
     """Return the correction, exact at those points of a grid that hold some of the posterior."""
     x = frame.points(number)
     mean, variance = prior.parameters(x)
@@ -319,7 +314,7 @@ def corrected(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid, number: in
 
 
 def sample(
-    rng: np.random.Generator, given: NoisySums, prior: BoxPrior, size: int
+    rng: np.random.Generator, given: NoisySums, prior: NormalBoxPrior, size: int
 ) -> tuple[np.ndarray, float]:
     """Return draws (draw, 2) of mean and variance, and the log-likelihood's error at some."""
     frame = locate(given, prior)
@@ -334,7 +329,7 @@ def sample(
     return np.stack([mean, variance], axis=1), error
 
 
-def _depth(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> float:
+def _depth(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) -> float:
     """Return the depth of probabilities that matter: with quiet noise every likelihood is small."""
     mean, variance = prior.parameters(frame.centre[None])
     _, spread = contribution_moments(contributions(mean, variance, given.interval))
@@ -343,7 +338,11 @@ def _depth(given: NoisySums, prior: BoxPrior, frame: WhitenedGrid) -> float:
 
 
 def _draw(
-    rng: np.random.Generator, given: NoisySums, prior: BoxPrior, correction: Correction, size: int
+    rng: np.random.Generator,
+    given: NoisySums,
+    prior: NormalBoxPrior,
+    correction: Correction,
+    size: int,
 ) -> np.ndarray:
     """Draw cells of a fine grid by their mass, and a place in each cell."""
     edges = correction.frame.lines(FINE_CELLS + 1)
@@ -362,7 +361,7 @@ def _draw(
 
 
 def _interpolation_error(
-    given: NoisySums, prior: BoxPrior, correction: Correction, w: np.ndarray
+    given: NoisySums, prior: NormalBoxPrior, correction: Correction, w: np.ndarray
 ) -> float:
     """Return the largest error of the interpolated log-likelihood at points w."""
     mean, variance = prior.parameters(correction.frame.of(w))

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from noisewise.models.exponential_family.fourier_likelihood import (
+    GAUSSIAN_FREQUENCIES,
     MAX_TILTED_RANGE,
     FourierSeries,
     bennett_reach,
@@ -33,8 +34,6 @@ PARAMETERS_PER_SERIES = 8
 """Parameters, sorted by variance, that share frequencies (chosen)."""
 LAPLACE_FREQUENCIES = 300.0
 """Highest frequency in units of 1/b: beyond, coefficients add up to 1/(300π) at the kink."""
-GAUSSIAN_FREQUENCIES = 8.5
-"""The same for Gaussian noise: beyond, coefficients are below e^-36."""
 
 NO_FREQUENCIES = FourierSeries(np.zeros(1), np.ones(1))
 """No frequencies: for a sum whose noise is in the tilt already."""

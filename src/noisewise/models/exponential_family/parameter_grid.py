@@ -15,17 +15,17 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import log_ndtr
 
 from noisewise.models.exponential_family.family import Conjugate, Family
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval, joint_moments
+from noisewise.numerics.distributions import noisy_normal_log_density
 
 SEARCH_POINTS = 1024
 """Points on which each step of the search looks at the rough posterior (chosen)."""
 CHUNK_POINTS = 512
 """Points at a time (chosen): grids of any size share one compilation."""
-SEARCH_DEPTH = 32.0
+GRID_DEPTH = 32.0
 """Logarithms below the peak that are still looked at: e^-32 is rounding beside 1."""
 DOMAIN_ENDS = {"unit": (-34.0, 34.0), "positive": (-300.0, 300.0), "real": (-1e6, 1e6)}
 """Where v ends: beyond, 1 - θ (unit), θ or 1/θ (positive) is lost in float64; chosen for real."""
@@ -128,13 +128,7 @@ def rough_log_likelihood(
     v = 1.5 * n * variance + 1e-12 * problem.scale**2
     if problem.counted is not None:
         v = v + 8 * (mean * problem.count_scale) ** 2
-    r, b = z - n * mean, problem.scale
-    if problem.mechanism == "gaussian":
-        return -(r**2) / (2 * (v + b**2)) - 0.5 * np.log(v + b**2)
-    sd = np.sqrt(v)
-    one = -r / b + log_ndtr((r - v / b) / sd)
-    two = r / b + log_ndtr((-r - v / b) / sd)
-    return np.asarray(v / (2 * b**2) + np.logaddexp(one, two))
+    return noisy_normal_log_density(z - n * mean, v, problem.scale, problem.mechanism)
 
 
 def locate(problem: FamilyProblem, z: float, n: float) -> Span:
@@ -145,7 +139,7 @@ def locate(problem: FamilyProblem, z: float, n: float) -> Span:
         at = point_moments(problem, v)
         total = at.log_prior + rough_log_likelihood(problem, z, n, at.mean, at.variance)
         total = total - total.max()
-        near = np.flatnonzero(total > -SEARCH_DEPTH)
+        near = np.flatnonzero(total > -GRID_DEPTH)
         first, last = max(near[0] - 1, 0), min(near[-1] + 1, SEARCH_POINTS - 1)
         narrowed = v[last] - v[first] < 0.5 * (high - low)
         low, high = v[first], v[last]
@@ -171,7 +165,7 @@ def _deviations(
     centre = (weight @ v) / weight.sum()
     overall = np.sqrt(weight @ (v - centre) ** 2 / weight.sum())
     # Laplace noise has long tails: what holds less than e^-10 of the peak needs no fine grid.
-    share = np.where(total > -10, 1.0, np.where(total > -SEARCH_DEPTH, 0.25, 0.05))
+    share = np.where(total > -10, 1.0, np.where(total > -GRID_DEPTH, 0.25, 0.05))
     per_unit = share * local + 1 / max(overall, 1e-12)
     steps = np.diff(v) * (per_unit[1:] + per_unit[:-1]) / 2
     return np.concatenate([[0.0], np.cumsum(steps)])

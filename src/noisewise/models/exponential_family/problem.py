@@ -27,7 +27,7 @@ from noisewise.artifact import (
     ReleaseError,
     Tables,
 )
-from noisewise.inference.observation import Observation, averaged, reduced
+from noisewise.inference.combine import Observation, averaged, reduced
 from noisewise.models.exponential_family.families import (
     Bernoulli,
     Binomial,

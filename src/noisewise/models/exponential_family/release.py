@@ -8,15 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, cast
 
-from noisewise.artifact import (
-    ArgumentError,
-    Bounds,
-    Clamped,
-    PowerSums,
-    Statistic,
-    Tables,
-)
-from noisewise.models.base import Owner, Word
+from noisewise.artifact import ArgumentError, Bounds, Clamped, PowerSums, Statistic, Tables
+from noisewise.models.base import Owner, Word, renaming
 from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds, mapping, positive, shown
@@ -170,11 +163,7 @@ def exponential_family(
         {'distribution': 'poisson'}
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
-    name = arguments.name(column, "column")
-    family = SYNONYMS.get(family, family) if isinstance(family, str) else family
-    if not isinstance(family, str) or family not in known_families():
-        listed = ", ".join(known_families())
-        raise ArgumentError(f"family: must be one of {listed}, not {shown(family)}")
+    name, family = arguments.name(column, "column"), _family(family)
     if not isinstance(outside, str) or outside not in ("drop", "clamp"):
         raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
     groups = arguments.groups(options.groups)
@@ -188,27 +177,20 @@ def exponential_family(
     model = _model(family, {"trials": trials, "shape": shape, **_known(known)})
     if family == "categorical":
         order = _categorical(name, levels, bounds, fill, model, shared)
-        return cast(ExponentialFamilyRelease, publish(source, order))
-    if levels is not None:
+    elif levels is not None:
         raise ArgumentError(f"levels: go with family='categorical', not {family!r}")
-    limits = _interval(name, family, bounds, model)
-    shape_ = SHAPES[family]
-    # Where the interval is the family's whole support, nothing can be truncated by it.
-    kept: Outside = "clamp" if family in ("bernoulli", "binomial") else outside
-
-    def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
-        sums = _power_sums(name, settled[name], shape_, kept, agreed)
-        return (sums, Clamped((name,))) if count_clamped else (sums,)
-
-    order = Order(
-        model=model,
-        kinds=("power-sums", "clamped") if count_clamped else ("power-sums",),
-        specify=specify,
-        bounds={name: limits},
-        fill=arguments.numeric_fill(None if fill is None else {name: fill}, {name: limits}),
-        **shared,
-    )
+    else:
+        order = _sums(name, family, bounds, outside, fill, count_clamped, model, shared)
     return cast(ExponentialFamilyRelease, publish(source, order))
+
+
+def _family(given: object) -> str:
+    """Return the name of a family that can be released."""
+    name = SYNONYMS.get(given, given) if isinstance(given, str) else given
+    if not isinstance(name, str) or name not in known_families():
+        listed = ", ".join(known_families())
+        raise ArgumentError(f"family: must be one of {listed}, not {shown(name)}")
+    return name
 
 
 def _known(known: object) -> dict[str, Any]:
@@ -317,9 +299,33 @@ def _power_of_two(reach: float) -> float:
     return math.ldexp(1.0, exponent - (mantissa == 0.5))
 
 
+def _sums(
+    name: str, family: str, bounds: Any, outside: Outside, fill: Any, count_clamped: bool,
+    model: dict[str, Any], shared: Mapping[str, Any],
+) -> Order:  # fmt: skip
+    """Return the order of a family that is summed over an interval."""
+    limits = _interval(name, family, bounds, model)
+    # Where the interval is the family's whole support, nothing can be truncated by it.
+    kept: Outside = "clamp" if family in ("bernoulli", "binomial") else outside
+
+    def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
+        sums = _power_sums(name, settled[name], SHAPES[family], kept, shared["terms"])
+        return (sums, Clamped((name,))) if count_clamped else (sums,)
+
+    return Order(
+        model=model,
+        kinds=("power-sums", "clamped") if count_clamped else ("power-sums",),
+        specify=specify,
+        bounds={name: limits},
+        fill=arguments.numeric_fill(None if fill is None else {name: fill}, {name: limits}),
+        **shared,
+    )
+
+
 def _categorical(
     column: str, levels: Any, bounds: Any, fill: Any, model: Any, shared: Mapping[str, Any]
 ) -> Order:
+    """Return the order of a column that is counted by category."""
     if levels is None:
         raise ArgumentError("levels: family='categorical' needs the public list of categories")
     if bounds is not None:
@@ -336,40 +342,19 @@ def _categorical(
     )
 
 
-def _arguments(words: Mapping[str, object]) -> dict[str, object]:
-    """Return the function's arguments: ``--trials`` of a plan are its simulated releases."""
-    return {"trials" if name == "binomial_trials" else name: v for name, v in words.items()}
-
-
 OWNER = Owner(
     release=exponential_family,
     summary="Release the sufficient statistic of a one-column exponential family.",
     words=(
-        Word(
-            "column",
-            "column",
-            "the column that follows the family",
-            required=True,
-            plan_default="value",
-        ),
-        Word(
-            "family",
-            "text",
-            "bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal",
-            required=True,
-        ),
-        Word(
-            "bounds",
-            "interval",
-            "the public interval; private:LOWER,UPPER lets part of the budget choose it within "
-            "that range",
-        ),
-        Word(
-            "outside",
-            "text",
-            "drop records outside the interval from the sum, or clamp them to its nearer end",
-            default="drop",
-        ),
+        Word("column", "column", "the column that follows the family", required=True,
+             plan_default="value"),
+        Word("family", "text",
+             "bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal",
+             required=True),
+        Word("bounds", "interval", "the public interval; private:LOWER,UPPER lets part of the "
+             "budget choose it within that range"),
+        Word("outside", "text", "drop records outside the interval from the sum, or clamp them to "
+             "its nearer end", default="drop"),
         Word("levels", "list", "public categories of categorical"),
         Word("binomial_trials", "count", "trials per record of binomial"),
         Word("shape", "number", "known shape of gamma"),
@@ -378,6 +363,6 @@ OWNER = Owner(
         Word("count_clamped", "flag", "also release how many records lie outside the interval"),
     ),
     privacy=command_line_options(MomentOptions),
-    prepare=_arguments,
-)
+    prepare=renaming(binomial_trials="trials"),  # --trials of a plan are its simulated releases
+)  # fmt: skip
 """The owner's part of the model, for the command line."""

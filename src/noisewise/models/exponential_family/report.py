@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.inference.prediction import CategoryPrediction
-from noisewise.inference.result import Result
+from noisewise.inference.result import CategoryPrediction, Result
 from noisewise.models.exponential_family.posterior import FamilyPosterior
 from noisewise.report import drawings, html
-from noisewise.report.posterior import page as page_of_posterior
-from noisewise.report.release_section import INFER_FIRST
+from noisewise.report.pages import INFER_FIRST, posterior_page
 
 if TYPE_CHECKING:
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
 
 
 def page(result: Result | Release, check: Check | None = None) -> str:
     """Return the page of a family's posterior."""
     if not isinstance(result, FamilyPosterior):
         raise ArgumentError(INFER_FIRST.format(family="exponential-family"))
-    return page_of_posterior(result, result.title, _prediction(result), check)
+    return posterior_page(result, result.title, _prediction(result), check)
 
 
 def _prediction(post: FamilyPosterior) -> str:

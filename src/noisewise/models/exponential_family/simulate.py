@@ -15,53 +15,36 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.exponential_family.analyst import ANALYST
-from noisewise.models.exponential_family.discrete_families import Categorical
-from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
-from noisewise.models.exponential_family.posterior_draws import prior_draws
+from noisewise.models.exponential_family.families import Categorical
+from noisewise.models.exponential_family.family import Family, draw_parameters
+from noisewise.models.exponential_family.posterior import prior_draws
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval, joint_moments
-from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
+    CELLS,
+    PRIOR_DRAWS,
+    QUIET,
     BatchSimulator,
     Trials,
     check_guesses,
-    covered,
-    infer_together,
     interval_widths,
+    judged_without_noise,
+    noise,
 )
 
-LARGE = 20_000
-"""Records from which a sum is drawn from its normal law: the error of that is far below 1 %."""
-CELLS = 4_000_000
-"""Numbers held at once while records are made: 32 MiB (chosen)."""
-PRIOR_DRAWS = 20_000
-"""Draws behind the width of the prior's intervals (chosen)."""
+MIN_RECORDS_NORMAL = 20_000
+"""Records above which a sum is drawn from its normal law: the error of that is far below 1 %."""
 GUESS_DRAWS = 4001
 """Draws whose median is the guess where none is given (chosen; odd, so that it is one of them)."""
-QUIET = 1e-12
-"""Noise scale that is as good as none."""
-
-
-def from_prior(
-    rng: np.random.Generator, problem: FamilyProblem, trials: int
-) -> Trials[FamilyProblem]:
-    """Parameters from the prior, records from the family, the interval, the release's noise."""
-    prior = map(jnp.asarray, problem.conjugate)
-    many = Conjugate(*(jnp.broadcast_to(a, (trials, *a.shape)) for a in prior))
-    theta = np.asarray(
-        draw_parameters(problem.family, jax.random.key(int(rng.integers(2**31))), many)
-    )
-    n = round(float(problem.n[0]))
-    return noisy(rng, problem, sums_at(rng, problem, theta, n)[0], theta, n)
 
 
 def sums_at(
     rng: np.random.Generator, problem: FamilyProblem, theta: np.ndarray, n: int
 ) -> tuple[np.ndarray, float]:
-    """What the owner would sum (trial, component), and the share of records outside."""
+    """Return what the owner would sum (trial, component), and the share of records outside."""
     family, cut = problem.family, problem.interval
     outside = _outside(rng, family, cut, theta)
-    if n > LARGE:
+    if n > MIN_RECORDS_NORMAL:
         return _normal_sums(rng, family, cut, theta, n), outside
     total = np.zeros((len(theta), family.dimension))
     step = max(1, CELLS // (len(theta) * family.dimension))
@@ -74,7 +57,7 @@ def sums_at(
 
 @partial(jax.jit, static_argnums=0)
 def _contributions(family: Family, cut: Interval, x: jax.Array) -> jax.Array:
-    """Σ over the second axis of what one record adds."""
+    """Return the sum over the second axis of what each record adds."""
     kept = x if cut.outside == "keep" else jnp.clip(x, cut.lower, cut.upper)
     t = jax.vmap(jax.vmap(family.statistic))(kept)
     if cut.outside == "drop":
@@ -83,6 +66,7 @@ def _contributions(family: Family, cut: Interval, x: jax.Array) -> jax.Array:
 
 
 def _outside(rng: np.random.Generator, family: Family, cut: Interval, theta: np.ndarray) -> float:
+    """Return the share of records outside the interval, from 200 of each trial."""
     if cut.outside == "keep":
         return 0.0
     x = family.records(rng, np.broadcast_to(theta[:, None], (len(theta), 200, theta.shape[-1])))
@@ -92,6 +76,7 @@ def _outside(rng: np.random.Generator, family: Family, cut: Interval, theta: np.
 def _normal_sums(
     rng: np.random.Generator, family: Family, cut: Interval, theta: np.ndarray, n: int
 ) -> np.ndarray:
+    """Draw sums (trial, component) from their normal law."""
     moments = jax.jit(jax.vmap(lambda th: joint_moments(family, cut, family.natural(th))))
     law = moments(jnp.asarray(theta))
     d = family.dimension
@@ -106,7 +91,7 @@ def _normal_sums(
 def noisy(
     rng: np.random.Generator, problem: FamilyProblem, sums: np.ndarray, theta: np.ndarray, n: int
 ) -> Trials[FamilyProblem]:
-    """Trials whose exact sums are given, with this problem's noise on them."""
+    """Return trials whose exact sums are given, with this problem's noise on them."""
     whole = problem.family.whole
     z = sums + noise(rng, problem.scale, problem.mechanism, sums.shape, whole=whole)
     counted, sizes = None, np.full(len(z), float(n))
@@ -139,11 +124,12 @@ def guessed(
         theta = np.array([float(np.median(drawn[n])) for n in names])
         if isinstance(problem.family, Categorical):
             theta = theta / theta.sum()
-    _possible(problem, theta, names)
+    _check_domains(problem, theta, names)
     return theta, dict(zip(names, theta.tolist(), strict=True))
 
 
-def _possible(problem: FamilyProblem, theta: np.ndarray, names: tuple[str, ...]) -> None:
+def _check_domains(problem: FamilyProblem, theta: np.ndarray, names: tuple[str, ...]) -> None:
+    """Raise an ArgumentError where a guess is outside its parameter's domain."""
     levels = isinstance(problem.family, Categorical)
     domains = problem.family.domains * (len(names) if levels else 1)
     ends = {"unit": (0.0, 1.0), "positive": (0.0, np.inf), "real": (-np.inf, np.inf)}
@@ -170,7 +156,7 @@ class FamilyScene:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The family's own parameters."""
+        """Return the names of the family's own parameters."""
         return tuple(self.problem.family.names)
 
     def trials(self, problem: FamilyProblem, seed: int) -> Trials[FamilyProblem]:
@@ -182,12 +168,8 @@ class FamilyScene:
     def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
         """Return mean widths of the conjugate posterior of all records."""
         quiet = replace(self.problem, scale=QUIET, counted=None)
-        made = replace(self, sums=self.free).trials(quiet, seed)
-        return covered(infer_together(ANALYST, made, "naive", seed, None), made, level).width
-
-    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
-        """Return the nominal coverage: the model knows of its interval, and loses width only."""
-        return np.full(len(self.names), level)
+        trials = replace(self, sums=self.free).trials(quiet, seed)
+        return judged_without_noise(ANALYST, trials, seed, level).width
 
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the prior's own intervals."""
@@ -210,8 +192,11 @@ class FamilySimulator(BatchSimulator[FamilyProblem]):
     def from_prior(
         self, rng: np.random.Generator, problem: FamilyProblem, trials: int
     ) -> Trials[FamilyProblem]:
-        """Draw truths from the prior, and a simulated release of each."""
-        return from_prior(rng, problem, trials)
+        """Draw parameters from the prior, records from the family, and the release's noise."""
+        key = jax.random.key(int(rng.integers(2**31)))
+        theta = np.asarray(draw_parameters(problem.family, key, problem.conjugate.repeated(trials)))
+        n = round(float(problem.n[0]))
+        return noisy(rng, problem, sums_at(rng, problem, theta, n)[0], theta, n)
 
     def scene(
         self, problem: FamilyProblem, n: int, guesses: Mapping[str, float], trials: int, seed: int

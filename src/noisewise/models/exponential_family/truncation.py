@@ -144,15 +144,3 @@ def _within_reach(interval: Interval, joint: JointMoments) -> JointMoments:
     covariance = jnp.stack([own, both, both, joint.covariance[1, 1]]).reshape(2, 2)
     mean = jnp.stack([jnp.clip(joint.mean[0], low, high), joint.mean[1]])
     return JointMoments(mean, covariance)
-
-
-def truncated_moments(
-    family: Family, v: float, w: float, eta: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return μ̂ and Σ̂ of t among records in (v, w] (thesis eq. 4.3 and 4.4)."""
-
-    def log_partition(e: jax.Array) -> jax.Array:
-        mass = family.cdf(jnp.asarray(w), e) - family.cdf(jnp.asarray(v), e)
-        return family.log_partition(e) + jnp.log(mass)
-
-    return jax.grad(log_partition)(eta), jax.hessian(log_partition)(eta)

@@ -1,24 +1,23 @@
 """Discrete graphical models from noisy contingency tables.
 
 The owner's file is ``release``. The analyst's, in the order of reading: ``structure`` (cliques and
-junction tree), ``marginal_oracle`` with ``elimination`` and ``belief_propagation``, ``problem`` (a
-release as arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` (cgm),
-``nuts`` with ``contrasts``, ``mass_matrix`` and ``fisher_information`` (bayes); ``model``,
-``posterior`` and ``groups`` are what an analyst gets.
+junction tree), ``marginal_oracle`` (elimination, belief propagation), ``problem`` (a release as
+arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` (cgm), ``nuts`` with
+``mass_matrix`` and ``fisher_information`` (bayes); ``model``, ``posterior`` and ``groups`` are what
+an analyst gets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from noisewise.artifact import Release
-from noisewise.models.base import Analyst, Model, Owner, Simulator, register
+from noisewise.models.base import Model, register
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
 
 
 class GraphicalModelRelease(Release):
@@ -39,38 +38,14 @@ class GraphicalOptions(TypedDict, total=False):
 
 @register
 class GraphicalModelDescription(Model):
-    """Describe the model and import its parts when they are asked for."""
+    """A graphical model over the cliques of the released tables."""
 
     name = "graphical-model"
     statistics = ("tables", "person-tables")
     release_type = GraphicalModelRelease
-
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-        from noisewise.models.graphical_model.release import OWNER
-
-        return OWNER
-
-    def analyst(self) -> Analyst[Any]:
-        """Return the analyst's part."""
-        from noisewise.models.graphical_model.analyst import ANALYST
-
-        return ANALYST
-
-    def simulator(self) -> Simulator[Any]:
-        """Return the simulator."""
-        from noisewise.models.graphical_model.simulate import SIMULATOR
-
-        return SIMULATOR
 
     def readers(self) -> Mapping[bytes, Callable[[Path], Result]]:
         """Return who reads the model's own files: JSON, or an archive of arrays."""
         from noisewise.models.graphical_model.groups import load_graphical
 
         return {b"PK": load_graphical, b'{"': load_graphical}
-
-    def page(self, result: Result | Release, check: Check | None = None) -> str:
-        """Return the HTML page about a result."""
-        from noisewise.models.graphical_model.report import page
-
-        return page(result, check)

@@ -63,10 +63,6 @@ class GraphicalAnalyst(Analyst[GroupedTables]):
         "bayes": _fitted("bayes", nuts.run, sampled=True),
     }
 
-    def default_method(self, release: Release) -> str:
-        """Return ``cgm``, the EM algorithm that accounts for the noise."""
-        return "cgm"
-
     def problem(self, releases: Sequence[Release], question: Question) -> GroupedTables:
         """Read the tables of every group."""
         if {"x", "y"} & set(question.words) or question.prior is not None:

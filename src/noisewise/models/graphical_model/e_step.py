@@ -42,6 +42,7 @@ import numpy as np
 
 from noisewise.models.graphical_model.curvature import additive_curvature, curvature_fits
 from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle
+from noisewise.numerics import one_blas_thread
 from noisewise.numerics.interior_point import minimise_interior_point
 from noisewise.numerics.projected_lbfgs import minimise_projected_lbfgs
 
@@ -191,9 +192,6 @@ def solve_from_inside(
     max_calls: int,
 ) -> EStepSolution:
     """Improve ``earlier`` by the interior-point method, with at most ``max_calls`` more calls."""
-    # Imported here because the inference package imports the models.
-    from noisewise.numerics.runtime import one_blas_thread
-
     marginals, centre, target = compiled_oracle(oracle), np.asarray(theta), np.asarray(t)
     reach = 1 / float(noise.scale)
 
@@ -247,9 +245,3 @@ def nonlinear_belief_propagation(
     start = (marginals(theta), jnp.array(1), jnp.array(jnp.inf))
     mu, calls, _ = jax.lax.while_loop(unfinished, iterate, start)
     return mu, calls
-
-
-nonlinear_belief_propagation_compiled = partial(jax.jit, static_argnums=(0, 1))(
-    nonlinear_belief_propagation
-)
-"""``nonlinear_belief_propagation``, to be called from Python."""

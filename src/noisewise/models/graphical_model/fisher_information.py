@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 
 from noisewise.models.graphical_model.marginal_oracle import Oracle
-from noisewise.numerics.normal_laplace import log_density
+from noisewise.numerics.distributions import normal_laplace_log_density
 
 MAX_DENSE_CELLS = 5000
 """Cells up to which matrices over all of them are made: 200 MB each (chosen)."""
@@ -71,7 +71,7 @@ def normal_laplace_information(variance: jax.Array, scale: jax.Array) -> jax.Arr
     def one(r: jax.Array) -> jax.Array:
         # Cubed, the grid is fine around zero, where little normal noise leaves a kink.
         u = jnp.linspace(-1, 1, GRID_POINTS)
-        density = jax.value_and_grad(lambda x: log_density(x, r, jnp.ones(())))
+        density = jax.value_and_grad(lambda x: normal_laplace_log_density(x, r, jnp.ones(())))
         level, slope = jax.vmap(density)(u**3 * (30 + 8 * jnp.sqrt(r)))
         p = jnp.exp(level) * u**2
         mean: jax.Array = (slope**2 * p).sum() / p.sum()

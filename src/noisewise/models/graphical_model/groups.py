@@ -14,7 +14,6 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
 from noisewise.inference.result import Result
-from noisewise.models.graphical_model.marginals import labelled, unused_name
 from noisewise.models.graphical_model.model import (
     MODEL_FORMAT,
     GraphicalModel,
@@ -29,7 +28,7 @@ from noisewise.models.graphical_model.serialisation import (
     write_arrays,
     write_json,
 )
-from noisewise.models.graphical_model.structure import Clique
+from noisewise.models.graphical_model.structure import Clique, labelled, unused_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +74,8 @@ class GraphicalGroups(Mapping[Level, R], Result, Generic[R]):
 
     @property
     def title(self) -> str:
-        """The columns."""
-        return next(iter(self.results.values())).title
+        """Return the names of the columns."""
+        return self._first.title
 
     def __post_init__(self) -> None:
         held = dict(self.results)
@@ -238,9 +237,8 @@ class GraphicalGroups(Mapping[Level, R], Result, Generic[R]):
         return held
 
     def _named(self, columns: str | Iterable[str]) -> Clique:
-        first = self._first
-        model = first if isinstance(first, GraphicalModel) else first.model
-        return model.named(columns)
+        """Return the columns asked for, each a column of the models and named once."""
+        return self._first.point.named(columns)
 
     def __repr__(self) -> str:
         columns = ", ".join(self._first.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,25 +14,24 @@ import numpy as np
 
 from noisewise.artifact import AbsentError, ArgumentError, Level
 from noisewise.inference.result import Result
-from noisewise.models.graphical_model.elimination import eliminate, sample_backwards
 from noisewise.models.graphical_model.marginal_oracle import (
     DEFAULT_MEMORY,
     Oracle,
     compiled_oracle,
     describe_size,
-)
-from noisewise.models.graphical_model.marginals import (
-    check_probability,
-    labelled,
-    level_table,
-    marginalise,
+    eliminate,
+    sample_backwards,
 )
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.models.graphical_model.serialisation import read_json, write_json
 from noisewise.models.graphical_model.structure import (
     Clique,
     Structure,
+    check_probability,
     clique_vector,
+    labelled,
+    level_table,
+    marginalise,
     split,
     structure,
 )
@@ -50,8 +50,57 @@ MODEL_FORMAT_VERSION = 1
 """The version of that format which is written and read."""
 
 
+class TablesResult(Result):
+    """What a fitted model, and draws of one, share: columns, cliques and labelled marginals."""
+
+    model_name: ClassVar[str] = "graphical-model"
+
+    @property
+    @abstractmethod
+    def point(self) -> GraphicalModel:
+        """Return the one model that stands for the result."""
+
+    @abstractmethod
+    def marginal_array(self, columns: str | Iterable[str]) -> np.ndarray:
+        """Return ``marginal`` as a plain array, one axis per column."""
+
+    @property
+    def title(self) -> str:
+        """Return the names of the columns."""
+        return ", ".join(self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the variables, in the order of first mention."""
+        return self.point.structure.variables
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """Return the sets of columns with a potential."""
+        return self.point.structure.cliques
+
+    @property
+    def keys(self) -> None:
+        """Return None: one result has no groups (``GraphicalGroups`` has)."""
+        return None
+
+    def marginal(self, columns: str | Iterable[str]) -> xr.DataArray:
+        """Return the joint probabilities of some columns, labelled by their public levels.
+
+        Of draws it is the posterior mean; of sets that no clique holds, the marginal of ``point``.
+
+        Args:
+            columns: one column, or several.
+
+        Returns:
+            An array with one dimension per column, in that order, and the levels as coordinates.
+        """
+        wanted = self.point.named(columns)
+        return labelled(self.marginal_array(wanted), wanted, self.point.levels)
+
+
 @dataclass(frozen=True, eq=False)
-class GraphicalModel(Result):
+class GraphicalModel(TablesResult):
     """p(x) ∝ exp Σ_C θ_C(x_C) over public levels; ``potentials`` is θ, clique after clique.
 
     ``inference`` says how its marginals are computed ("exact" or "loopy"); ``n`` is how many people
@@ -82,27 +131,10 @@ class GraphicalModel(Result):
     converged: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    model_name: ClassVar[str] = "graphical-model"
-
     @property
-    def title(self) -> str:
-        """The columns."""
-        return ", ".join(self.columns)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the variables, in the order of first mention."""
-        return self.structure.variables
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """Return the sets of columns with a potential."""
-        return self.structure.cliques
-
-    @property
-    def keys(self) -> None:
-        """Return None: one model has no groups (``GraphicalGroups`` has)."""
-        return None
+    def point(self) -> GraphicalModel:
+        """Return the model itself."""
+        return self
 
     @property
     def status(self) -> str:
@@ -140,23 +172,12 @@ class GraphicalModel(Result):
         mu = np.asarray(compiled_oracle(self._oracle)(jnp.asarray(self.potentials))[1])
         return dict(zip(self.cliques, split(mu, self.structure), strict=True))
 
-    def marginal(self, columns: str | Iterable[str]) -> xr.DataArray:
-        """Return the joint probabilities of some columns, labelled by their public levels.
-
-        Inside a clique they are read off; any other set is given a potential of zero, whose
-        gradient is the marginal, if the junction tree with it fits memory.
-
-        Args:
-            columns: one column, or several.
-
-        Returns:
-            An array with one dimension per column, in that order, and the levels as coordinates.
-        """
-        wanted = self.named(columns)
-        return labelled(self.marginal_array(wanted), wanted, self.levels)
-
     def marginal_array(self, columns: str | Iterable[str]) -> np.ndarray:
-        """Return ``marginal`` as a plain array, one axis per column."""
+        """Return ``marginal`` as a plain array, one axis per column.
+
+        Inside a clique it is read off; any other set is given a potential of zero, whose gradient
+        is the marginal, if the junction tree with it fits memory.
+        """
         wanted = self.named(columns)
         if not any(set(wanted) <= set(clique) for clique in self.cliques):
             return self._marginal_beyond_cliques(wanted)

@@ -14,8 +14,8 @@ log-partition function twice: μ = ∇A, and then the likelihood's gradient. Tha
 of cells are correlated, and shared by tables that overlap, is corrected afterwards
 (``fisher_information.py``); it matters where n is large and privacy noise small.
 
-Coordinates: orthonormal contrasts (``contrasts.py``), whitened at the CGM estimate
-(``mass_matrix.py``), each one centred in τ as far as data inform about it.
+Coordinates: orthonormal contrasts, whitened at the CGM estimate (``mass_matrix.py``), each one
+centred in τ as far as data inform about it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.inference.adaptation import TARGET_ACCEPTANCE
 from noisewise.models.graphical_model import collective_em
 from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
-from noisewise.models.graphical_model.contrasts import contrasts
 from noisewise.models.graphical_model.fisher_information import (
     MAX_DENSE_CELLS,
     sampling_noise_matters,
@@ -42,6 +42,7 @@ from noisewise.models.graphical_model.fisher_information import (
 from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle, describe_size
 from noisewise.models.graphical_model.mass_matrix import (
     block_mass_matrix,
+    contrasts,
     dense_mass_matrix,
     unwhiten,
 )
@@ -49,12 +50,11 @@ from noisewise.models.graphical_model.maximum_likelihood import maximise_likelih
 from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem
-from noisewise.numerics.normal_laplace import log_density
+from noisewise.numerics import clear_numpyro_loops
+from noisewise.numerics.distributions import normal_laplace_log_density
 
 WARM_UP = 250
 """Draws in which the step size adapts (chosen; the mass matrix is fixed beforehand)."""
-TARGET_ACCEPTANCE = 0.8
-"""Mean acceptance probability that the step size aims at (numpyro's default)."""
 MAX_TREE_DEPTH = 8
 """A trajectory has at most 2⁸ leapfrog steps (chosen)."""
 LOG_TAU_SD = 0.5
@@ -109,7 +109,7 @@ def log_posterior(
     mu = jnp.maximum(oracle.marginals(theta), MIN_MARGINAL)
     residual, variance = data.y - data.n * mu, data.n * mu * (1 - mu)
     if mechanism == "laplace":
-        fit = log_density(residual, variance, data.scale)
+        fit = normal_laplace_log_density(residual, variance, data.scale)
     else:
         total = variance + data.scale**2
         fit = -(residual**2) / (2 * total) - jnp.log(total) / 2
@@ -166,9 +166,6 @@ def run(
         draws: draws kept per chain.
         law: prior of the potentials, ``"log-gamma"`` or ``"normal"``.
     """
-    # Imported here because the inference package imports the models.
-    from noisewise.numerics.runtime import clear_numpyro_loops
-
     if law not in LAWS:
         raise ArgumentError(f"law: must be one of {', '.join(LAWS)}, not {law!r}")
     if problem.tied:

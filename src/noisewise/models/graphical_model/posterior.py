@@ -8,22 +8,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
-from noisewise.inference.result import Result
-from noisewise.models.graphical_model.marginals import (
+from noisewise.models.graphical_model.model import (
+    GraphicalModel,
+    TablesResult,
+    model_from_json,
+    model_to_json,
+)
+from noisewise.models.graphical_model.serialisation import ArrayArchive, parse_json, write_arrays
+from noisewise.models.graphical_model.structure import (
+    Clique,
     check_probability,
     labelled,
     level_table,
     marginalise,
+    split,
     unused_name,
 )
-from noisewise.models.graphical_model.model import GraphicalModel, model_from_json, model_to_json
-from noisewise.models.graphical_model.serialisation import ArrayArchive, parse_json, write_arrays
-from noisewise.models.graphical_model.structure import Clique, split
 from noisewise.numerics.convergence import diagnose
 
 if TYPE_CHECKING:
@@ -41,7 +46,7 @@ MIN_MOVEMENT = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class GraphicalPosterior(Result):
+class GraphicalPosterior(TablesResult):
     """Posterior draws of a graphical model, and the one ``model`` that stands for them.
 
     ``model`` has the posterior mean's marginals: it minimises the expected KL divergence.
@@ -76,32 +81,15 @@ class GraphicalPosterior(Result):
     details: Mapping[str, Any] = field(default_factory=dict)
     method: str = "bayes"
 
-    model_name: ClassVar[str] = "graphical-model"
-
     @property
-    def title(self) -> str:
-        """The columns."""
-        return ", ".join(self.columns)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the model's variables, in the order of first mention."""
-        return self.model.columns
+    def point(self) -> GraphicalModel:
+        """Return ``model``."""
+        return self.model
 
     @property
     def levels(self) -> Mapping[str, tuple[Level, ...]]:
         """Return the public levels by column."""
         return self.model.levels
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """Return the sets of columns with a potential."""
-        return self.model.cliques
-
-    @property
-    def keys(self) -> None:
-        """Return None: one posterior has no groups (``GraphicalGroups`` has)."""
-        return None
 
     @cached_property
     def draws(self) -> dict[Clique, np.ndarray]:  # type: ignore[override]
@@ -135,22 +123,8 @@ class GraphicalPosterior(Result):
         }  # fmt: skip
         return level_table(self.columns, self.levels, values)
 
-    def marginal(self, columns: str | Iterable[str]) -> xr.DataArray:
-        """Return the posterior mean of some columns' joint probabilities, labelled by levels.
-
-        Of sets that no clique holds it is the marginal of ``model``.
-
-        Args:
-            columns: one column, or several.
-
-        Returns:
-            An array with one dimension per column, in that order, and the levels as coordinates.
-        """
-        wanted = self.model.named(columns)
-        return labelled(self.marginal_array(wanted), wanted, self.levels)
-
     def marginal_array(self, columns: str | Iterable[str]) -> np.ndarray:
-        """Return ``marginal`` as a plain array, one axis per column."""
+        """Return the posterior mean as a plain array, one axis per column."""
         drawn = marginalise(self.draws, self.model.named(columns), leading=2)
         if drawn is None:
             return self.model.marginal_array(columns)
@@ -215,7 +189,7 @@ class GraphicalPosterior(Result):
 
     @cached_property
     def _diagnostics(self) -> tuple[np.ndarray, np.ndarray]:
-        """R-hat and effective draws of every cell that moves, and of τ."""
+        """Return R-hat and effective draws of every cell that moves, and of τ."""
         cells = np.moveaxis(self.marginal_draws, -1, 0)
         moving = cells[cells.std(axis=(1, 2)) > MIN_MOVEMENT]
         rhat, ess = diagnose(np.concatenate([moving, self.tau[None]]))

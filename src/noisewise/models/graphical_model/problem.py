@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level, Release, ReleaseError, Tables
-from noisewise.models.graphical_model.marginal_oracle import (
-    DEFAULT_MEMORY,
-    Oracle,
-    choose_oracle,
-)
+from noisewise.models.graphical_model.marginal_oracle import DEFAULT_MEMORY, Oracle, choose_oracle
 from noisewise.models.graphical_model.structure import Structure, structure
 
 

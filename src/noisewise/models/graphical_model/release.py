@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, cast
 
-from noisewise.artifact import (
-    ArgumentError,
-    Level,
-    PersonTables,
-    ReleaseError,
-    Tables,
-)
-from noisewise.models.base import Owner, Word
+from noisewise.artifact import ArgumentError, Level, PersonTables, ReleaseError, Tables
+from noisewise.models.base import Owner, Word, renaming
 from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, scalar, shown
@@ -165,11 +159,6 @@ def _other(given: object, tables: Tables) -> dict[str, Level]:
     return levels
 
 
-def _arguments(words: Mapping[str, object]) -> dict[str, object]:
-    """Return the function's arguments: one ``--clique`` after the other."""
-    return {"cliques" if name == "clique" else name: v for name, v in words.items()}
-
-
 OWNER = Owner(
     release=graphical_model,
     summary="Release noisy contingency tables over cliques of categorical columns.",
@@ -177,15 +166,11 @@ OWNER = Owner(
         Word("clique", "cliques", "the columns of one table; repeat", required=True),
         Word("levels", "levels", "public categories, for every column; repeat", required=True),
         Word("fill", "fill", "public level for missing entries; repeat", planned=False),
-        Word(
-            "other",
-            "fill",
-            "the level of the public list that counts what is not on it; repeat",
-            planned=False,
-        ),
+        Word("other", "fill", "the level of the public list that counts what is not on it; repeat",
+             planned=False),
     ),
     privacy=command_line_options(TableOptions),
-    prepare=_arguments,
+    prepare=renaming(clique="cliques"),
     plan_trials=20,
-)
+)  # fmt: skip
 """The owner's part of the model, for the command line; every trial of a plan takes seconds."""

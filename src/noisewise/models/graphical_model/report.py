@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, Release
 from noisewise.models.graphical_model.groups import GraphicalGroups
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.report import drawings, html
-from noisewise.report.release_section import INFER_FIRST
+from noisewise.report.pages import INFER_FIRST
 
 if TYPE_CHECKING:
-    from noisewise.simulate.check_result import Check
+    from noisewise.inference.result import Result
+    from noisewise.simulate import Check
 
 
-def page(result: Any, check: Check | None = None) -> str:
+def page(result: Result | Release, check: Check | None = None) -> str:
     """Return the page of a fitted model, or of draws of one."""
     if isinstance(result, GraphicalPosterior):
         return page_of_draws(result)
@@ -30,14 +31,14 @@ def page(result: Any, check: Check | None = None) -> str:
 
 
 def page_of_model(model: GraphicalModel) -> str:
-    """Return marginals of the single columns; the model answers for sets of them from Python."""
-    shares = html.section("marginals", "Shares of the levels", html.grid(_figures(model, model)))
+    """Return the page of a fit: marginals of the single columns."""
+    shares = html.section("marginals", "Shares of the levels", html.grid(_figures(model)))
     said = "A fit is one model; method 'bayes' gives intervals as well."
-    return _page(model, model, said, shares)
+    return _page(model, said, shares)
 
 
 def page_of_draws(posterior: GraphicalPosterior) -> str:
-    """The same with intervals, for a posterior of a graphical model."""
+    """Return the same page with intervals, for draws of a graphical model."""
     model = posterior.model
     rows = []
     for column in model.columns:
@@ -48,17 +49,18 @@ def page_of_draws(posterior: GraphicalPosterior) -> str:
             rows.append((column, str(level), *(f"{x:.2%}" for x in (share, *ends))))
     heads = ("column", "level", "mean", "lower", "upper")
     shares = html.section(
-        "marginals", "Shares of the levels", html.grid(_figures(model, posterior)),
+        "marginals", "Shares of the levels", html.grid(_figures(posterior)),
         html.table("Posterior means, with intervals of 95 %", heads, rows),
     )  # fmt: skip
     said = "Intervals account for privacy noise and sampling noise together."
-    return _page(model, posterior, said, shares)
+    return _page(posterior, said, shares)
 
 
-def _figures(model: Any, source: Any) -> list[str]:
+def _figures(result: GraphicalModel | GraphicalPosterior) -> list[str]:
+    """Draw the shares of every column's levels."""
     figures = []
-    for column in model.columns:
-        names, shares = [str(v) for v in model.levels[column]], source.marginal_array(column)
+    for column in result.columns:
+        names, shares = [str(v) for v in result.levels[column]], result.marginal_array(column)
         said = f"Shares of {column}: " + ", ".join(
             f"{n} {s:.1%}" for n, s in zip(names, shares, strict=True)
         )
@@ -66,17 +68,20 @@ def _figures(model: Any, source: Any) -> list[str]:
     return figures
 
 
-def _page(model: Any, source: Any, said: str, shares: tuple[str, str, str]) -> str:
-    """``source`` says how it went."""
+def _page(
+    result: GraphicalModel | GraphicalPosterior, said: str, shares: tuple[str, str, str]
+) -> str:
+    """Return the page: how the result was made, whether to trust it, and its shares."""
+    model = result.point
     cliques = [(", ".join(c), len(c)) for c in model.cliques]
     lead = html.paragraphs(
         f"Fitted by method {model.method!r} to noisy contingency tables of about {model.n:,.0f} "
         f"records (people, where each weighs one). {said}"
     )
-    result = html.section(
+    verdict = html.section(
         "result", "The result",
-        html.verdict(source.converged, source.status.split(":")[0].capitalize(), source.status),
+        html.verdict(result.converged, result.status.split(":")[0].capitalize(), result.status),
         html.table("Tables that were released", ("columns", "number"), cliques),
     )  # fmt: skip
     title = f"A graphical model of {len(model.columns)} columns"
-    return html.page(title, lead, (result, shares))
+    return html.page(title, lead, (verdict, shares))

@@ -18,56 +18,60 @@ from noisewise.models.base import Progress, Simulator
 from noisewise.models.graphical_model import nuts
 from noisewise.models.graphical_model.analyst import GroupedTables
 from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
-from noisewise.models.graphical_model.elimination import eliminate, sample_backwards
-from noisewise.models.graphical_model.marginal_oracle import compiled_oracle
+from noisewise.models.graphical_model.marginal_oracle import (
+    compiled_oracle,
+    eliminate,
+    sample_backwards,
+)
 from noisewise.models.graphical_model.nuts import LOG_TAU_SD
 from noisewise.models.graphical_model.problem import TablesProblem, estimated_sizes
-from noisewise.models.graphical_model.structure import split
-from noisewise.simulate.noise import noise
-from noisewise.simulate.trials import Outcome, Trials, check_guesses, median_size
+from noisewise.models.graphical_model.structure import marginalise, split
+from noisewise.simulate.trials import (
+    Outcome,
+    Trials,
+    check_guesses,
+    interval_widths,
+    median_size,
+    noise,
+)
 
 MAX_SHARES = 12
 """Shares of levels that are judged (chosen: what a person reads)."""
-PRIOR_DRAWS = 400
-"""Draws behind the width of the prior's intervals (chosen; each needs the marginals)."""
-CHAINS, DRAWS = 2, 500
+PRIOR_MODELS = 400
+"""Models drawn from the prior for the width of its intervals (chosen; each needs its marginals)."""
+TRIAL_CHAINS, TRIAL_DRAWS = 2, 500
 """Seconds a trial: as few as tell whether a marginal has converged (chosen)."""
 
 
-def shares(problem: TablesProblem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names and shares (…, level) from marginals of the cliques (…, cell)."""
+def level_shares(problem: TablesProblem, cells: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return names and shares (…, level) from marginals of the cliques (…, cell)."""
     tables = dict(zip(problem.model.cliques, split(cells, problem.model), strict=True))
-    names: list[str] = []
-    found: list[np.ndarray] = []
-    for column in problem.model.variables:
-        clique = next(c for c in problem.model.cliques if column in c)
-        lead = cells.ndim - 1
-        rest = tuple(i + lead for i, c in enumerate(clique) if c != column)
-        alone = tables[clique].sum(axis=rest)
-        for place, level in enumerate(problem.levels[column][:-1]):
-            names.append(f"p[{column}={level}]")
-            found.append(alone[..., place])
-    return tuple(names[:MAX_SHARES]), np.stack(found[:MAX_SHARES], axis=-1)
+    names = [f"p[{c}={v}]" for c in problem.model.variables for v in problem.levels[c][:-1]]
+    columns = [
+        np.asarray(marginalise(tables, (column,), leading=cells.ndim - 1))[..., :-1]
+        for column in problem.model.variables
+    ]
+    return tuple(names[:MAX_SHARES]), np.concatenate(columns, axis=-1)[..., :MAX_SHARES]
 
 
 def from_prior(
     rng: np.random.Generator, problem: TablesProblem, trials: int
 ) -> Trials[GroupedTables]:
-    """Potentials from the prior, records from the model, noise of the release's scale."""
+    """Draw potentials from the prior, records from the model, and the release's noise."""
     theta = prior_potentials(rng, problem, trials)
     counts = np.stack([tables_of(rng, problem, row) for row in theta])
     return noisy(rng, problem, counts, theta)
 
 
 def prior_potentials(rng: np.random.Generator, problem: TablesProblem, number: int) -> np.ndarray:
-    """θ (draw, cell)."""
+    """Draw θ (draw, cell) from the prior."""
     tau = DEFAULT_SPREAD * np.exp(LOG_TAU_SD * rng.standard_normal((number, 1)))
     law = np.log(rng.standard_exponential((number, problem.model.dimension))) / DEFAULT_SPREAD
     return np.asarray(tau * law)
 
 
 def tables_of(rng: np.random.Generator, problem: TablesProblem, theta: np.ndarray) -> np.ndarray:
-    """Exact counts of n records of the model, clique after clique."""
+    """Draw n records of the model; return their exact counts, clique after clique."""
     if problem.oracle.kind != "exact":
         raise ArgumentError("release: records of a model this large cannot be drawn exactly")
     _, buckets = eliminate(problem.model, jnp.asarray(theta))
@@ -83,16 +87,16 @@ def tables_of(rng: np.random.Generator, problem: TablesProblem, theta: np.ndarra
 def noisy(
     rng: np.random.Generator, problem: TablesProblem, counts: np.ndarray, theta: np.ndarray
 ) -> Trials[GroupedTables]:
-    """Trials whose exact tables are given, with this problem's noise on them."""
+    """Return trials whose exact tables are given, with this problem's noise on them."""
     y = counts + noise(rng, problem.scale, problem.mechanism, counts.shape, whole=True)
     sizes = estimated_sizes(problem.model, y) if problem.secret_n else np.full(len(y), problem.n)
     each = [replace(problem, y=row, n=float(n)) for row, n in zip(y, sizes, strict=True)]
-    names, truth = shares(problem, marginals(problem, theta))
+    names, truth = level_shares(problem, marginals(problem, theta))
     return Trials(GroupedTables(tuple(each), tuple(range(len(each)))), truth, names)
 
 
 def marginals(problem: TablesProblem, theta: np.ndarray) -> np.ndarray:
-    """Of the cliques (…, cell), at potentials (draw, cell)."""
+    """Return the marginals of the cliques (draw, cell) at potentials (draw, cell)."""
     each = compiled_oracle(problem.oracle)
     return np.stack([np.asarray(each(jnp.asarray(row))[1]) for row in theta])
 
@@ -121,16 +125,11 @@ class TablesScene:
         reach = 2 * float(norm.ppf((1 + level) / 2))
         return np.asarray(reach * np.sqrt(p * (1 - p) / self.problem.n))
 
-    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
-        """Return the nominal coverage: counts are not clamped, so nothing is lost."""
-        return np.full(len(self.names), level)
-
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the prior's own intervals."""
-        drawn = prior_potentials(np.random.default_rng(0), self.problem, PRIOR_DRAWS)
-        _, found = shares(self.problem, marginals(self.problem, drawn))
-        low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return dict(zip(self.names, (high - low).tolist(), strict=True))
+        drawn = prior_potentials(np.random.default_rng(0), self.problem, PRIOR_MODELS)
+        _, values = level_shares(self.problem, marginals(self.problem, drawn))
+        return interval_widths(dict(zip(self.names, values.T, strict=True)), level)
 
 
 def scene(
@@ -144,12 +143,13 @@ def scene(
         theta += _alone(problem, column, _column_shares(problem, column, given))
     rng = np.random.default_rng([seed, 0])
     counts = np.stack([tables_of(rng, problem, theta) for _ in range(trials)])
-    names, truth = shares(problem, marginals(problem, theta[None]))
+    names, truth = level_shares(problem, marginals(problem, theta[None]))
     guess = dict(zip(names, truth[0].tolist(), strict=True))
     return TablesScene(problem, theta, counts, names, guess, {})
 
 
 def _column_shares(problem: TablesProblem, column: str, given: Mapping[str, float]) -> np.ndarray:
+    """Return the guessed share of every level; those not given share the rest evenly."""
     names = [f"p[{column}={level}]" for level in problem.levels[column]]
     said = np.array([given.get(name, np.nan) for name in names])
     left, open_ = 1 - np.nansum(said), int(np.isnan(said).sum())
@@ -161,7 +161,7 @@ def _column_shares(problem: TablesProblem, column: str, given: Mapping[str, floa
 
 
 def _alone(problem: TablesProblem, column: str, share: np.ndarray) -> np.ndarray:
-    """Potentials that give one column these shares: the logarithms, in one of its cliques."""
+    """Return potentials that give a column these shares: logarithms, in one of its cliques."""
     theta = np.zeros(problem.model.dimension)
     number = next(i for i, c in enumerate(problem.model.cliques) if column in c)
     clique = problem.model.cliques[number]
@@ -208,9 +208,11 @@ class GraphicalSimulator(Simulator[GroupedTables]):
         """Infer trial after trial."""
         drawn, stuck = [], 0
         for number, problem in enumerate(trials.problem.groups):
-            post = nuts.run(problem, seed + number, CHAINS, DRAWS)
+            post = nuts.run(problem, seed + number, TRIAL_CHAINS, TRIAL_DRAWS)
             stuck += not post.converged
-            drawn.append(shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names)))
+            drawn.append(
+                level_shares(problem, post.marginal_draws)[1].reshape(-1, len(trials.names))
+            )
             if progress is not None:
                 progress(number + 1, len(trials.problem.groups))
         return Outcome(np.stack(drawn), stuck / len(drawn))

@@ -1,12 +1,13 @@
-"""A discrete graphical model without its numbers: variables, cliques and junction tree.
+"""A discrete graphical model without its numbers: variables, cliques, junction tree, and tables.
 
 Potentials θ of all cliques are one flat vector: clique after clique in the release's order, the
-last variable of a clique fastest, as the tables are in the release file.
+last variable of a clique fastest, as the tables are in the release file. Tables of cliques are
+summed down to some columns (``marginalise``) and labelled by the public levels (``labelled``).
 
 This is the one file that knows mbi (McKenna, Pullin, Sheldon, Miklau), which triangulates the graph
 and builds the junction tree. mbi has no log-partition function, and its approximate oracle is not
-belief propagation, so inference is ours (``elimination.py``, ``belief_propagation.py``). Clique
-vectors cross here too, for whoever wants to go on in mbi with a model fitted by us.
+belief propagation, so inference is ours (``marginal_oracle.py``). Clique vectors cross here too,
+for whoever wants to go on in mbi with a model fitted by us.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import importlib
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
@@ -22,7 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noisewise.artifact import ArgumentError, Level
+
 if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
     from mbi import CliqueVector as CliqueVector  # for model.py too: one file imports mbi
 
 Clique = tuple[str, ...]
@@ -129,3 +134,60 @@ def _mbi() -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module("mbi")
+
+
+def marginalise(
+    tables: Mapping[Clique, np.ndarray], wanted: Clique, leading: int = 0
+) -> np.ndarray | None:
+    """Sum a clique's table down to the wanted columns, in their order.
+
+    ``leading`` axes (of draws, say) come before the columns'. None: no clique holds them all.
+    """
+    for clique, table in tables.items():
+        if set(wanted) <= set(clique):
+            rest = tuple(i + leading for i, c in enumerate(clique) if c not in wanted)
+            left = [c for c in clique if c in wanted]
+            order = [*range(leading), *(left.index(c) + leading for c in wanted)]
+            return np.transpose(table.sum(axis=rest), order)
+    return None
+
+
+def labelled(
+    values: np.ndarray,
+    columns: Clique,
+    levels: Mapping[str, tuple[Level, ...]],
+    leading: Mapping[str, Sequence[Level]] | None = None,
+) -> xr.DataArray:
+    """Return values as an xarray DataArray, with levels as coordinates.
+
+    ``leading`` names the dimensions before the columns' and their coordinates.
+    """
+    import xarray as xr
+
+    first = {unused_name(name, columns): list(at) for name, at in (leading or {}).items()}
+    coordinates: dict[str, list[Level]] = {**first, **{c: list(levels[c]) for c in columns}}
+    return xr.DataArray(values, coords=coordinates, dims=list(coordinates), name="share")
+
+
+def unused_name(name: str, columns: Iterable[str]) -> str:
+    """Return ``name``, with underscores added until no column is called so."""
+    while name in columns:
+        name += "_"
+    return name
+
+
+def level_table(
+    columns: Clique, levels: Mapping[str, tuple[Level, ...]], values: Mapping[str, np.ndarray]
+) -> pd.DataFrame:
+    """Return values, one per level of every column, as a table indexed by (column, level)."""
+    import pandas as pd
+
+    pairs = [(column, level) for column in columns for level in levels[column]]
+    index = pd.MultiIndex.from_tuples(pairs, names=["column", "level"])
+    return pd.DataFrame(dict(values), index=index)
+
+
+def check_probability(argument: str, value: object) -> None:
+    """Raise an ArgumentError unless ``value`` is a number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise ArgumentError(f"{argument}: must be between 0 and 1, not {value!r}")

@@ -18,8 +18,8 @@ from noisewise.inference.posterior import ESS, RHAT
 from noisewise.models.linear_regression.coordinates import Shape, full_rank
 from noisewise.models.linear_regression.posterior_draws import LatentDraws, draw_latent, latent_fit
 from noisewise.models.linear_regression.problem import RegressionProblem, subset
-from noisewise.numerics.runtime import one_blas_thread
-from noisewise.numerics.small_matrices import UNROLLED
+from noisewise.numerics import one_blas_thread
+from noisewise.numerics.matrices import UNROLLED
 
 BATCH_SIZES = {"cpu": (1, 256), "gpu": (1, 256, 4096, 24576)}
 """Groups per batch: few sizes, since each is a compilation; as large as keeps the device busy

@@ -22,8 +22,8 @@ import numpy as np
 from jax.scipy.special import gammaln, multigammaln
 
 from noisewise.models.linear_regression.coordinates import Point
-from noisewise.numerics.gamma_variates import gamma
-from noisewise.numerics.small_matrices import (
+from noisewise.numerics.distributions import gamma
+from noisewise.numerics.matrices import (
     Matrix,
     cholesky,
     constant,
@@ -59,7 +59,7 @@ class BoxPrior(NamedTuple):
     x_df: jax.Array
 
     def entries(self) -> BoxPrior:
-        """Return vectors and matrices as NumPy arrays of entries (``numerics.small_matrices``)."""
+        """Return vectors and matrices as NumPy arrays of entries (``numerics.matrices``)."""
         fields: Any = (entries(f, f.ndim) if f.ndim else f for f in self)
         return BoxPrior(*fields)
 

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.numerics.gram_packing import number_of_sums, pack_symmetric, unpack
-from noisewise.numerics.small_matrices import (
+from noisewise.numerics.matrices import (
     Matrix,
     constant,
     each,
@@ -69,7 +69,7 @@ def full_rank(q: int, *, noisy_n: bool = False) -> Shape:
 class Point(NamedTuple):
     """The statistic behind a coordinate vector: w̄, L, log diag L and n.
 
-    Matrices are as in ``numerics.small_matrices``.
+    Matrices are as in ``numerics.matrices``.
     """
 
     mean: Matrix

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.inference import adaptation, hmc
-from noisewise.inference.observation import averaged
+from noisewise.inference.combine import averaged
 from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import batching, collapsed, kinked_hmc, scale_free
@@ -34,7 +34,7 @@ from noisewise.models.linear_regression.prior_check import hidden_columns
 from noisewise.models.linear_regression.problem import RegressionProblem, subset
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.gram_packing import number_of_sums
-from noisewise.numerics.small_matrices import (
+from noisewise.numerics.matrices import (
     UNROLLED,
     Matrix,
     dot,

@@ -35,10 +35,9 @@ from noisewise.models.linear_regression.initial_values import prior_parameters
 from noisewise.models.linear_regression.posterior_draws import posterior_from_box
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.models.linear_regression.record_moments import RecordMoments
-from noisewise.numerics.gamma_variates import gamma
+from noisewise.numerics.distributions import gamma, laplace_variances
 from noisewise.numerics.gram_packing import number_of_products, number_of_sums, unpack
-from noisewise.numerics.scale_mixture import laplace_variances
-from noisewise.numerics.small_matrices import (
+from noisewise.numerics.matrices import (
     cholesky,
     project_to_floor,
     solve_lower,

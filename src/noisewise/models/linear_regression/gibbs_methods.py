@@ -44,8 +44,8 @@ from noisewise.models.base import Progress
 from noisewise.models.linear_regression import collapsed, gibbs, record_moments
 from noisewise.models.linear_regression.coordinates import Point
 from noisewise.models.linear_regression.problem import RegressionProblem, default_covariates
-from noisewise.numerics.small_matrices import solve_lower
-from noisewise.numerics.wishart import bartlett_factor
+from noisewise.numerics.distributions import bartlett_factor
+from noisewise.numerics.matrices import solve_lower
 from noisewise.priors import CovariateMoments, NormalInverseWishart
 
 MONTE_CARLO_DRAWS = 200_000

@@ -26,10 +26,10 @@ from noisewise.models.base import Progress
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.models.linear_regression.posterior_draws import posterior_from_box
 from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics import clear_numpyro_loops
+from noisewise.numerics.distributions import bartlett_factor
 from noisewise.numerics.gram_packing import pack
-from noisewise.numerics.runtime import clear_numpyro_loops
-from noisewise.numerics.small_matrices import cholesky, solve_upper
-from noisewise.numerics.wishart import bartlett_factor
+from noisewise.numerics.matrices import cholesky, solve_upper
 
 MAX_RECORDS = 5000
 """Records of a group at the most: the cost grows with them (chosen)."""

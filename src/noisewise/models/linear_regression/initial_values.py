@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisewise.models.linear_regression.collapsed import BoxPrior
+from noisewise.numerics.distributions import draw_bartlett_factors, draw_inverse_wishart_factors
 from noisewise.numerics.gram_packing import number_of_sums, unpack
-from noisewise.numerics.wishart import draw_bartlett_factors, draw_inverse_wishart_factors
 
 
 class DrawnParameters(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference.posterior import Posterior
-from noisewise.inference.prediction import Prediction
+from noisewise.inference.result import Prediction
 
 
 @dataclass(frozen=True, eq=False, repr=False)

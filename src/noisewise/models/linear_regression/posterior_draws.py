@@ -28,8 +28,8 @@ from noisewise.models.linear_regression.coordinates import Shape, point, release
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.convergence import diagnose_groups
+from noisewise.numerics.distributions import draw_inverse_wishart_factors
 from noisewise.numerics.gram_packing import unpack
-from noisewise.numerics.wishart import draw_inverse_wishart_factors
 from noisewise.priors import NormalInverseGamma
 
 MAX_LATENT_NUMBERS = 2**25

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Gram, Monomials, Release, ReleaseError
-from noisewise.inference.observation import Observation, averaged, reduced
+from noisewise.inference.combine import Observation, averaged, reduced
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.numerics.gram_packing import product_pairs
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart

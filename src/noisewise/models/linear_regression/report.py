@@ -10,11 +10,11 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.inference.result import Result
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.report import drawings, html
-from noisewise.report.posterior import page as page_of_posterior
-from noisewise.report.release_section import INFER_FIRST
+from noisewise.report.pages import INFER_FIRST
+from noisewise.report.pages import posterior_page as page_of_posterior
 
 if TYPE_CHECKING:
-    from noisewise.simulate.check_result import Check
+    from noisewise.simulate.calibration_check import Check
 
 POINTS = 25
 """Points at which a prediction's band is computed (chosen)."""

@@ -36,8 +36,9 @@ from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.models.linear_regression.coordinates import Point, Shape
 from noisewise.models.linear_regression.initial_values import DrawnParameters
 from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.distributions import draw_inverse_wishart_factors
 from noisewise.numerics.gram_packing import total_positions
-from noisewise.numerics.small_matrices import (
+from noisewise.numerics.matrices import (
     Matrix,
     constant,
     each,
@@ -46,7 +47,6 @@ from noisewise.numerics.small_matrices import (
     listed,
     scaled,
 )
-from noisewise.numerics.wishart import draw_inverse_wishart_factors
 
 COVARIATE_SCALE = (0.15, 0.5)
 """Beta-prime exponents of a_j² near zero and at infinity (the study of real tables)."""

@@ -25,7 +25,6 @@ from noisewise.models.linear_regression.analyst import ANALYST
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
 from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
-from noisewise.simulate.noise import noise
 from noisewise.simulate.trials import (
     BatchSimulator,
     Trials,
@@ -33,6 +32,7 @@ from noisewise.simulate.trials import (
     covered,
     infer_together,
     interval_widths,
+    noise,
 )
 
 PROPOSALS = 20_000

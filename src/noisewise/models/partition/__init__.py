@@ -3,24 +3,19 @@
 G. Amitai, "Bayesian inference via partitioning under differential privacy" (Duke, 2018), with
 errata E4, E5 and E16. A table passes ``partition_moments`` (who goes where, and one pass),
 ``conjugate_regression`` (all partitions at once) and ``sample_and_aggregate`` (whole numbers, then
-noise); for quantiles a ``private_interval_search`` comes before the whole numbers.
-``probability`` and ``quantile`` are what an owner calls. Proofs: ``docs/proofs/partition.md``.
+noise). ``probability`` and ``quantile`` are what an owner calls. Proofs:
+``docs/proofs/partition.md``.
 
 The release is the answer: nothing is left to infer.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release, ReleaseError
 from noisewise.artifact.validation import one_of
-from noisewise.models.base import Model, Owner, register
-
-if TYPE_CHECKING:
-    from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
+from noisewise.models.base import Model, register
 
 ANSWERED = "release: a partition release is its own answer; there is no method to choose"
 """Refuses ``infer``, ``check`` and ``plan``."""
@@ -54,16 +49,6 @@ class PartitionModel(Model):
         """Raise an ArgumentError: there is no method to check."""
         raise ArgumentError(ANSWERED)
 
-    @abstractmethod
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-
-    def page(self, result: Result | Release, check: Check | None = None) -> str:
-        """Return the HTML page about an answer."""
-        from noisewise.models.partition.report import page
-
-        return page(result)
-
 
 @register
 class PosteriorProbability(PartitionModel):
@@ -71,17 +56,12 @@ class PosteriorProbability(PartitionModel):
 
     name = "posterior-probability"
     statistics = ("probability-sums",)
+    owner_file = "probability"
 
     def check(self, release: Release) -> None:
         """Raise a ReleaseError unless the words repeat what the statistic says."""
         super().check(release)
         one_of(release.model.get("rescaling"), ("corrected", "thesis"), "model: 'rescaling'")
-
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-        from noisewise.models.partition.probability import OWNER
-
-        return OWNER
 
 
 @register
@@ -90,9 +70,4 @@ class PosteriorQuantile(PartitionModel):
 
     name = "posterior-quantile"
     statistics = ("quantile-sum",)
-
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-        from noisewise.models.partition.quantile import OWNER
-
-        return OWNER
+    owner_file = "quantile"

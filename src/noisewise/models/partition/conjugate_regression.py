@@ -42,7 +42,7 @@ ACCEPTED_PRIORS = (
     "nw.release.Zellner(g)"
 )
 """Begins the refusal of anything else."""
-LEAST_EIGENVALUE = 1e-11
+LEAST_SCALED_EIGENVALUE = 1e-11
 """Relative to a unit diagonal: less, float64 sums cannot tell from zero."""
 
 
@@ -233,7 +233,7 @@ def _inverse(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     usable = np.isfinite(scaled).all(axis=(1, 2))
     identity = np.eye(matrices.shape[1])
     scaled = np.where(usable[:, None, None], scaled, identity)
-    usable = usable & (np.linalg.eigvalsh(scaled)[:, 0] > LEAST_EIGENVALUE)
+    usable = usable & (np.linalg.eigvalsh(scaled)[:, 0] > LEAST_SCALED_EIGENVALUE)
     inverse = np.linalg.inv(np.where(usable[:, None, None], scaled, identity))
     return np.where(usable[:, None, None], inverse / outer, identity), usable
 

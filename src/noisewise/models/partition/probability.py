@@ -17,8 +17,10 @@ from noisewise.models.partition.conjugate_regression import CoefficientPosterior
 from noisewise.models.partition.regression_question import (
     QUESTION_WORDS,
     RegressionQuestion,
+    flag,
     question_arguments,
     regression_question,
+    share,
 )
 from noisewise.models.partition.sample_and_aggregate import (
     PartitionQuery,
@@ -104,12 +106,9 @@ def posterior_probability(
     options = PrivacyOptions.of(ProbabilityOptions, privacy)
     if method not in METHODS:
         raise ArgumentError(f"method: must be one of {', '.join(METHODS)}, not {shown(method)}")
-    for name, flag in (("corrected", corrected), ("tempered", tempered)):
-        if not isinstance(flag, bool):
-            raise ArgumentError(f"{name}: must be True or False, not {shown(flag)}")
-    least = number(floor, "floor")
-    if not 0 < least < 1:
-        raise ArgumentError(f"floor: must be between 0 and 1, not {shown(floor)}")
+    flag(corrected, "corrected")
+    flag(tempered, "tempered")
+    least = share(floor, "floor")
     asked = regression_question(
         x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
         options=options,

@@ -1,45 +1,168 @@
-"""A posterior quantile by partitions (thesis chapter 4, with errata E5, and past its end)."""
+"""A posterior quantile by partitions (thesis chapter 4, with errata E5, and past its end).
+
+A private search finds an interval that holds the partitions' quantiles; they are clipped to it,
+averaged, and noise is added.
+
+``centred``: candidates are intervals c ± r, r = scale · 2^t, t = -16 … 16, and c = k r, |k| ≤ 32. A
+candidate's score is the number of partition quantiles inside, times 64 - (t + 16), less a public
+penalty (2 nats per level below the public scale, 2.5 above): narrow intervals are worth more.
+One more candidate, "no interval", scores as one that held a fifth of the quantiles. OpenDP's
+report-noisy-max picks; a score moves by at most 64.
+
+``symmetric`` (thesis 4; errata E5): intervals ± scale · 2^t, t = 0, 1, …, cap; above-threshold
+stops at the first that holds a noisy share of the M quantiles. Threshold noise Lap(2/ε), count
+noise Lap(4/ε), both discrete. Proofs: ``docs/proofs/partition.md``, sections 4 and 5.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum
+from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum, SearchError
 from noisewise.artifact.partition_answer import weak_search
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.private_interval_search import (
-    centred_interval,
-    symmetric_radius,
-    threshold_noise,
-)
 from noisewise.models.partition.regression_question import (
     QUESTION_WORDS,
     RegressionQuestion,
+    flag,
     question_arguments,
     regression_question,
+    share,
+    whole_number,
 )
 from noisewise.models.partition.sample_and_aggregate import (
     PartitionQuery,
     lattice_codes,
     publish_query,
 )
-from noisewise.privacy.arguments import number, positive, shown
+from noisewise.privacy.arguments import positive
 from noisewise.privacy.budget import round_down
-from noisewise.privacy.mechanisms import Calibrated, calibrate
+from noisewise.privacy.mechanisms import Calibrated, calibrate, select_least
 from noisewise.privacy.options import (
     PrivacyOptions,
     QuantileOptions,
     command_line_options,
     with_options,
 )
-from noisewise.privacy.sensitivity import sensitivity
+from noisewise.privacy.sensitivity import Sensitivity, sensitivity
+
+MAX_LEVEL = 16
+"""Radii reach from scale · 2^-16 to scale · 2^16 (chosen)."""
+MAX_CENTRE_STEPS = 32
+"""Centres reach 32 radii from zero on either side (chosen)."""
+MAX_WORTH = 64
+"""Weight of the narrowest intervals (chosen); it is the sensitivity of a score."""
+PENALTY_BELOW, PENALTY_ABOVE = 2.0, 2.5
+"""Nats per level below and above the public scale (chosen)."""
+NO_INTERVAL_ONE_IN = 5
+""" "No interval" is worth what a fifth of the quantiles would be (chosen)."""
+MAX_PENALTY = 2.0**60
+"""Public penalties are cut off here, so that scores fit into 64 bits."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Public intervals, their weights and their penalties in nats."""
+
+    centre: np.ndarray
+    radius: np.ndarray
+    worth: np.ndarray
+    nats: np.ndarray
+
+
+def candidates(scale: float) -> Candidates:
+    """Return the intervals of every (t, k); a function of public numbers only."""
+    levels, steps = (
+        np.arange(-MAX_LEVEL, MAX_LEVEL + 1),
+        np.arange(-MAX_CENTRE_STEPS, MAX_CENTRE_STEPS + 1),
+    )
+    t, k = np.repeat(levels, len(steps)), np.tile(steps, len(levels))
+    radius = scale * 2.0**t
+    nats = np.where(t < 0, -PENALTY_BELOW * t, PENALTY_ABOVE * t)
+    return Candidates(k * radius, radius, MAX_WORTH - (t + MAX_LEVEL), nats)
+
+
+def counts(quantiles: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Count the quantiles in each closed interval; NaN lies in none."""
+    known = np.sort(quantiles[~np.isnan(quantiles)])
+    return np.searchsorted(known, upper, "right") - np.searchsorted(known, lower, "left")
+
+
+def penalties(quantiles: np.ndarray, tried: Candidates, cost: float) -> np.ndarray:
+    """Return whole numbers to be made small, "no interval" last; each moves by ``MAX_WORTH``."""
+    inside = counts(quantiles, tried.centre - tried.radius, tried.centre + tried.radius)
+    nat = 2 * MAX_WORTH / cost
+    public = np.rint(np.minimum(tried.nats * nat, MAX_PENALTY)).astype(np.int64)
+    no_interval = -(MAX_WORTH * len(quantiles) // NO_INTERVAL_ONE_IN)
+    return np.append(public - tried.worth * inside, no_interval)
+
+
+def centred_interval(quantiles: np.ndarray, scale: float, cost: float) -> tuple[float, float]:
+    """Return centre and radius, chosen by one noisy maximum for all of ``cost``."""
+    tried = candidates(scale)
+    chosen = select_least(penalties(quantiles, tried, cost), MAX_WORTH, "pure", cost)
+    if chosen == len(tried.centre):
+        raise SearchError(
+            "no interval was found that holds the partitions' quantiles; the budget stays spent. "
+            f"Intervals from {tried.radius[0]:.3g} to {tried.radius[-1]:.3g} wide were tried, at "
+            f"most {MAX_CENTRE_STEPS} widths from 0: is scale={scale:g} the coefficient's order of "
+            "magnitude? Otherwise raise epsilon_bounds, or the number of partitions"
+        )
+    return float(tried.centre[chosen]), float(tried.radius[chosen])
+
+
+@dataclass(frozen=True)
+class ThresholdNoise:
+    """Above-threshold's two noises, each for half of the cost."""
+
+    threshold: Calibrated
+    query: Calibrated
+
+
+def threshold_noise(cost: float) -> ThresholdNoise:
+    """Calibrate to sensitivity 1 (threshold) and 2 (counts): scales 2/ε and 4/ε (errata E5)."""
+    half = cost / 2
+    one, two = Sensitivity(1, 1), Sensitivity(2, 4)
+    return ThresholdNoise(calibrate("laplace", one, half), calibrate("laplace", two, half))
+
+
+def above_threshold(queries: np.ndarray, level: int, noise: ThresholdNoise) -> int | None:
+    """Return the first query that reaches the noisy level, or None; later ones stay unasked."""
+    bar = _noisy(noise.threshold, level)
+    for position, query in enumerate(queries):
+        if _noisy(noise.query, int(query)) >= bar:
+            return position
+    return None
+
+
+def _noisy(noise: Calibrated, value: int) -> int:
+    return int(noise.draw(np.array([value], np.int64))[0])
+
+
+def symmetric_radius(
+    quantiles: np.ndarray, scale: float, coverage: float, doublings: int, noise: ThresholdNoise
+) -> float:
+    """Return the radius of an interval around zero, found by above-threshold."""
+    radii = scale * 2.0 ** np.arange(doublings + 1)
+    level = math.ceil(coverage * len(quantiles))
+    position = above_threshold(counts(quantiles, -radii, radii), level, noise)
+    if position is None:
+        raise SearchError(
+            f"the bound search found no bound within its cap: up to ±{radii[-1]:.3g}, no interval "
+            f"held a noisy {coverage:.0%} of the partitions' quantiles; the budget stays spent. "
+            "Raise scale, doublings, epsilon_bounds or the number of partitions"
+        )
+    return float(radii[position])
+
 
 MAX_DOUBLINGS = 200
 """Doublings of a radius, at most (chosen): float64 holds the largest of them for any scale."""
@@ -110,15 +233,16 @@ def posterior_quantile(
         >>> release.guarantee.epsilon
         2.0
     """
-    q = number(p, "p")
-    if not 0 < q < 1:
-        raise ArgumentError(f"p: must be between 0 and 1, not {shown(p)}")
+    q = share(p, "p")
     total, bounds_cost, value_cost = _costs(epsilon_bounds, epsilon_value)
     asked = regression_question(
         x=x, y=y, coefficient=coefficient, partitions=partitions, prior=prior, fill=fill,
         options=PrivacyOptions.of(QuantileOptions, privacy, epsilon=total),
     )  # fmt: skip
-    search = _interval_search(centred, _scale(scale), coverage, doublings, bounds_cost)
+    search = IntervalSearch(
+        flag(centred, "centred"), _scale(scale), share(coverage, "coverage"),
+        whole_number(doublings, "doublings", 0, MAX_DOUBLINGS), bounds_cost,
+    )  # fmt: skip
     blank = QuantileSum(
         asked.columns, asked.coefficient, q, asked.partitions, 0.0, 1.0,
         "centred" if centred else "symmetric", bounds_cost,
@@ -150,40 +274,30 @@ def _scale(value: object) -> float:
     return scale
 
 
+@dataclass(frozen=True)
 class IntervalSearch:
-    """A search for centre and radius, its noise calibrated before any data are read."""
+    """A search for centre and radius, its noise calibrated before any data are read.
 
-    def __init__(
-        self, centred: bool, scale: float, coverage: float, doublings: int, cost: float
-    ) -> None:
-        self._centred, self._scale, self._cost = centred, scale, cost
-        self.coverage, self._doublings = coverage, doublings
-        self._noise = None if centred else threshold_noise(cost)
+    ``noise`` is above-threshold's; None where the centre is searched too.
+    """
+
+    centred: bool
+    scale: float
+    coverage: float
+    doublings: int
+    cost: float
+    noise: ThresholdNoise | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise", None if self.centred else threshold_noise(self.cost))
 
     def __call__(self, quantiles: np.ndarray) -> tuple[float, float]:
         """Return centre and radius of an interval that holds most of these quantiles."""
-        if self._noise is None:
-            return centred_interval(quantiles, self._scale, self._cost)
-        radius = symmetric_radius(
-            quantiles, self._scale, self.coverage, self._doublings, self._noise
+        if self.noise is None:
+            return centred_interval(quantiles, self.scale, self.cost)
+        return 0.0, symmetric_radius(
+            quantiles, self.scale, self.coverage, self.doublings, self.noise
         )
-        return 0.0, radius
-
-
-def _interval_search(
-    centred: object, scale: float, coverage: object, doublings: object, cost: float
-) -> IntervalSearch:
-    """Check the search's arguments; return the search."""
-    if not isinstance(centred, bool):
-        raise ArgumentError(f"centred: must be True or False, not {shown(centred)}")
-    share = number(coverage, "coverage")
-    if not 0 < share < 1:
-        raise ArgumentError(f"coverage: must be between 0 and 1, not {shown(coverage)}")
-    if isinstance(doublings, bool) or not isinstance(doublings, int):
-        raise ArgumentError(f"doublings: must be a whole number, not {shown(doublings)}")
-    if not 0 <= doublings <= MAX_DOUBLINGS:
-        raise ArgumentError(f"doublings: must be in [0, {MAX_DOUBLINGS}], not {doublings}")
-    return IntervalSearch(centred, scale, share, doublings, cost)
 
 
 def _query(

@@ -78,10 +78,7 @@ def regression_question(
     response = arguments.name(y, "y")
     if response in covariates:
         raise ArgumentError(f"y: must be one column that is not among x, not {shown(y)}")
-    if isinstance(partitions, bool) or not isinstance(partitions, int):
-        raise ArgumentError(f"partitions: must be a whole number, not {shown(partitions)}")
-    if not 1 <= partitions <= MAX_PARTITIONS:
-        raise ArgumentError(f"partitions: must be in [1, {MAX_PARTITIONS}], not {partitions}")
+    number_of_partitions = whole_number(partitions, "partitions", 1, MAX_PARTITIONS)
     chosen = prior_of(prior, len(covariates) + 1)
     if options.neighbours == "add-remove" and chosen == Zellner():
         raise ArgumentError(
@@ -91,7 +88,7 @@ def regression_question(
     agreed = terms(options)
     columns = (*covariates, response)
     return RegressionQuestion(
-        covariates, response, _coefficient(coefficient, covariates), partitions, chosen,
+        covariates, response, _coefficient(coefficient, covariates), number_of_partitions, chosen,
         _fill(fill, columns), agreed, options,
     )  # fmt: skip
 
@@ -100,21 +97,14 @@ QUESTION_WORDS = (
     Word("x", "columns", "covariate; repeat for several", required=True),
     Word("y", "column", "response", required=True),
     Word("coefficient", "text", "a covariate, or intercept", required=True),
-    Word(
-        "partitions",
-        "count",
-        "number of random partitions; around 100 records each is a good size",
-        required=True,
-    ),
+    Word("partitions", "count",
+         "number of random partitions; around 100 records each is a good size", required=True),
     Word("g", "number", "Zellner's g; by default the public n"),
-    Word(
-        "normal",
-        "text",
-        "PRECISION,SHAPE,RATE: a normal-inverse-gamma prior with mean 0 and that precision for "
-        "every coefficient, instead of Zellner's",
-    ),
+    Word("normal", "text",
+         "PRECISION,SHAPE,RATE: a normal-inverse-gamma prior with mean 0 and that precision for "
+         "every coefficient, instead of Zellner's"),
     Word("fill", "fill", "public value for missing entries; repeat", planned=False),
-)
+)  # fmt: skip
 """What the command line asks for both kinds of question."""
 
 
@@ -142,6 +132,30 @@ def _named_prior(g: object, normal: object, covariates: int) -> object:
 
     size = covariates + 1
     return NormalInverseGamma(np.zeros(size), precision * np.eye(size), shape, rate)
+
+
+def whole_number(value: object, name: str, low: int, high: int) -> int:
+    """Return a whole number in [low, high]; refuse anything else by the argument's name."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentError(f"{name}: must be a whole number, not {shown(value)}")
+    if not low <= value <= high:
+        raise ArgumentError(f"{name}: must be in [{low}, {high}], not {value}")
+    return value
+
+
+def flag(value: object, name: str) -> bool:
+    """Return True or False; refuse anything else by the argument's name."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name}: must be True or False, not {shown(value)}")
+    return value
+
+
+def share(value: object, name: str) -> float:
+    """Return a number strictly between 0 and 1; refuse anything else by the argument's name."""
+    given = number(value, name)
+    if not 0 < given < 1:
+        raise ArgumentError(f"{name}: must be between 0 and 1, not {shown(value)}")
+    return given
 
 
 def _coefficient(value: object, covariates: tuple[str, ...]) -> str:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release
-from noisewise.report import html, release_section
+from noisewise.report import html
+from noisewise.report.pages import promise, release_content
 
 if TYPE_CHECKING:
     from noisewise.inference.result import Result
+    from noisewise.simulate import Check
 
 GIVEN = "; they do not cover a private search that missed"
 """Ends the sentence about the interval of a quantile."""
 
 
-def page(release: Result | Release) -> str:
+def page(release: Result | Release, check: Check | None = None) -> str:
     """Return guarantee, answer, and where it would lie without the noise."""
     if not isinstance(release, PartitionRelease):
         raise ArgumentError("result: is no answer by partitions")
@@ -45,8 +47,8 @@ def page(release: Result | Release) -> str:
         ),
         html.section(
             "promise", "What was promised",
-            release_section.promise([release], [release.statement()]),
+            promise([release], [release.statement()]),
         ),
-        html.section("released", "What was released", release_section.content(release)),
+        html.section("released", "What was released", release_content(release)),
     )  # fmt: skip
     return html.page(f"A posterior {name} of one coefficient", lead, sections)

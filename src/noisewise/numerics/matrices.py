@@ -1,10 +1,13 @@
-"""Cholesky factors, triangular solves, products and projections of small batched matrices.
+"""Cholesky factors, triangular solves, products and projections of small matrices, in batches.
 
 Batched LAPACK, batched products, and even slices of small stacked arrays are slow, on a CPU and on
 a GPU. So a small matrix may be a NumPy array of *entries* (dtype object), each a JAX array over the
 batch: sums and products of entries are plain vector arithmetic, which XLA fuses into few loops, and
-their gradients need no padding. Every function but the projection takes entries, or one
-unbatched JAX matrix, and gives back what it was given.
+their gradients need no padding. Every function but the projection and those below takes entries, or
+one unbatched JAX matrix, and gives back what it was given.
+
+The functions from ``batched_times`` on take one matrix per group as one array, the group axis last:
+the layout of the samplers' metrics, where every entry is one long vector over the groups.
 """
 
 from __future__ import annotations
@@ -206,3 +209,48 @@ def _clip_eigenvalues(matrix: jax.Array, floor: float) -> tuple[jax.Array, jax.A
     """Return the clipped matrix and the least eigenvalue, from its eigenvectors."""
     values, vectors = jnp.linalg.eigh(matrix)
     return (vectors * jnp.maximum(values, floor)) @ vectors.T, values[0]
+
+
+MAX_UNROLLED = 9
+"""Up to this many coordinates, products are written out, which XLA fuses into one loop
+(chosen)."""
+
+
+def batched_times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
+    """Return matrices (d, e, group) times vectors (e, chain, group)."""
+    if len(vector) <= MAX_UNROLLED:
+        return sum((matrix[:, e, None] * vector[e] for e in range(len(vector))), jnp.zeros(()))
+    if vector.shape[2] == 1:
+        return (matrix[..., 0] @ vector[..., 0])[..., None]
+    return jnp.einsum("deg,ecg->dcg", matrix, vector)
+
+
+def batched_transposed_times(matrix: jax.Array, vector: jax.Array) -> jax.Array:
+    """Return transposed matrices (e, d, group) times vectors (e, chain, group)."""
+    if len(vector) <= MAX_UNROLLED:
+        return sum((matrix[e, :, None] * vector[e] for e in range(len(vector))), jnp.zeros(()))
+    if vector.shape[2] == 1:
+        return (matrix[..., 0].T @ vector[..., 0])[..., None]
+    return jnp.einsum("edg,ecg->dcg", matrix, vector)
+
+
+def squared(matrix: jax.Array) -> jax.Array:
+    """Return matrices (d, d, group) times their own transposes."""
+    leading = jnp.moveaxis(matrix, -1, 0)
+    return jnp.moveaxis(leading @ jnp.swapaxes(leading, 1, 2), 0, -1)
+
+
+def factors(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the Cholesky factors of matrices (d, d, group), and the inverses of the factors."""
+    leading = jnp.moveaxis(matrix, -1, 0)
+    # On a CPU one matrix after the other: jaxlib's batched LAPACK waits for other threads of the
+    # pool it runs on, and two programs at once that do so wait for each other for ever.
+    both = jax.lax.map(_factor, leading) if jax.default_backend() == "cpu" else _factor(leading)
+    factor, inverse = both
+    return jnp.moveaxis(factor, 0, -1), jnp.moveaxis(inverse, 0, -1)
+
+
+def _factor(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    factor = jnp.linalg.cholesky(matrix)
+    eye = jnp.broadcast_to(jnp.eye(matrix.shape[-1]), matrix.shape)
+    return factor, jax.scipy.linalg.solve_triangular(factor, eye, lower=True)

@@ -1,4 +1,7 @@
-"""``NoisyLinearRegression``: linear regression that is fitted to a release instead of a table."""
+"""An estimator for scikit-learn: linear regression that is fitted to a release, not to a table.
+
+Needs scikit-learn: ``pip install 'noisewise[sklearn]'``.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,24 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference import infer
 from noisewise.models.linear_regression.posterior import RegressionPosterior
+
+try:
+    from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] != "sklearn":
+        raise
+    raise ModuleNotFoundError(
+        "noisewise.sklearn: scikit-learn is not installed; pip install 'noisewise[sklearn]'",
+        name="sklearn",
+    ) from error
+
+__all__ = ["NoisyLinearRegression"]
 
 
 class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # no stubs

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.numerics import batched_matrices
+from noisewise.numerics import matrices
 
 AT_ONCE = """
 from concurrent.futures import ThreadPoolExecutor
 import jax, jax.numpy as jnp, numpy as np
-from noisewise.numerics import batched_matrices
+from noisewise.numerics import matrices
 
 root = np.random.default_rng(0).normal(size=(14, 40, 256))
 matrix = jnp.asarray(np.einsum("ikg,jkg->ijg", root, root))
@@ -22,7 +22,7 @@ matrix = jnp.asarray(np.einsum("ikg,jkg->ijg", root, root))
 @jax.jit
 def often(matrix):
     def again(_, at):
-        return matrix + 1e-9 * batched_matrices.factors(at)[0]
+        return matrix + 1e-9 * matrices.factors(at)[0]
     return jax.lax.fori_loop(0, 100, again, matrix)
 
 with ThreadPoolExecutor(2) as pool:
@@ -33,8 +33,8 @@ with ThreadPoolExecutor(2) as pool:
 def test_factors_and_squares() -> None:
     root = np.random.default_rng(1).normal(size=(5, 9, 3))
     matrix = np.einsum("ikg,jkg->ijg", root, root)
-    factor, inverse = jax.jit(batched_matrices.factors)(jnp.asarray(matrix))
-    np.testing.assert_allclose(batched_matrices.squared(factor), matrix, rtol=1e-12)
+    factor, inverse = jax.jit(matrices.factors)(jnp.asarray(matrix))
+    np.testing.assert_allclose(matrices.squared(factor), matrix, rtol=1e-12)
     for g in range(3):
         np.testing.assert_allclose(factor[..., g], np.linalg.cholesky(matrix[..., g]), rtol=1e-12)
         np.testing.assert_allclose(inverse[..., g] @ factor[..., g], np.eye(5), atol=1e-12)

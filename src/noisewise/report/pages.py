@@ -1,0 +1,375 @@
+"""Pages about a posterior, a calibration check and a plan, and the sections they are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisewise.artifact import Release
+from noisewise.plots import PRIOR_DRAWS
+from noisewise.report import drawings, html
+
+if TYPE_CHECKING:
+    from noisewise.inference.posterior import Posterior
+    from noisewise.simulate import Check, Plan
+
+INFER_FIRST = (
+    "posterior: this is a {family} release; run noisewise infer on it first, and report on the "
+    "posterior"
+)
+"""The error where a page is asked of a release that needs inference first."""
+
+LARGE_EPSILON = 5
+"""Above it the page says that little is promised: an observer could be 99 % sure (chosen)."""
+
+LEAST_NOISE_SD = 1e-300
+"""Floor of a noise sd that a size is divided by (chosen: only keeps 0/0 out)."""
+
+
+def promise(releases: Sequence[Release], guarantees: Sequence[str]) -> str:
+    """Return the guarantee in words, and what it means for one person."""
+    sentences = [html.paragraphs(g) for g in guarantees]
+    if not sentences:
+        return html.paragraphs("The file does not say what was promised to the people in the data.")
+    pure = [r.guarantee.epsilon for r in releases if r.guarantee.rho is None]
+    if releases and len(pure) == len(releases):
+        epsilon = sum(pure)
+        if len(releases) > 1:
+            sentences.append(
+                html.paragraphs(
+                    f"Together the {len(releases)} releases keep {epsilon:g}-differential privacy."
+                )
+            )
+        sentences.append(html.paragraphs(_meaning(epsilon)))
+    sentences.append(
+        html.paragraphs(
+            "This page, like every result worked out from the release, tells no more about any "
+            "person than the release does."
+        )
+    )
+    return "".join(sentences)
+
+
+def _meaning(epsilon: float) -> str:
+    """Return what an epsilon means, as odds, for someone who has never seen one."""
+    if epsilon > LARGE_EPSILON:
+        return (
+            "An epsilon this large promises little to any one person: an observer may become "
+            "practically sure of what a record holds."
+        )
+    sure = 1 / (1 + math.exp(-epsilon))
+    return (
+        "In other words: someone who held two versions of a person's record for equally likely "
+        f"before, and knows everybody else's, can be at most {sure:.0%} sure of one of them after."
+    )
+
+
+def release_content(release: Release) -> str:
+    """Return what a release holds: how many records, which bounds, which sums."""
+    return "".join(
+        (
+            html.paragraphs(_records(release), _group_words(release)),
+            _bounds(release),
+            _sums(release),
+            html.paragraphs(f"Made by {release.software}, {release.created or 'undated'}."),
+        )
+    )
+
+
+def _records(release: Release) -> str:
+    population = release.population
+    if population.policy == "public":
+        return f"Records: {sum(population.sizes):,}, publicly known."
+    known = "" if population.total is None else f" ({population.total:,} in all is public)"
+    return f"How many records there are is secret, and was itself released with noise{known}."
+
+
+def _group_words(release: Release) -> str:
+    if release.groups is None:
+        return ""
+    return (
+        f"Groups: {len(release.groups.keys):,}, of the public list of "
+        f"{release.groups.column!r}. Sizes below are medians over the groups."
+    )
+
+
+def _bounds(release: Release) -> str:
+    if not release.bounds:
+        return ""
+    chosen = {s.column for s in release.selections}
+    rows = [
+        (column, b.lower, b.upper, "by private quantiles" if column in chosen else "by the owner")
+        for column, b in release.bounds.items()
+    ]
+    dropped = any(getattr(b.statistic, "outside", "") == "drop" for b in release.blocks)
+    fate = "were left out of the sums" if dropped else "were moved to the nearer bound"
+    return html.table(
+        f"Bounds, which are public; values outside {fate}",
+        ("column", "lower", "upper", "chosen"),
+        rows,
+    )
+
+
+def _sums(release: Release) -> str:
+    frame = release.table(units="user")
+    frame = frame.assign(size=frame["value"].abs())
+    by = frame.groupby("statistic", sort=False)
+    grouped = release.groups is not None
+    rows = [
+        (
+            str(name),
+            float(part["size"].median() if grouped else part["value"].iloc[0]),
+            float(part["noise_sd"].iloc[0]),
+            float(part["size"].median() / max(part["noise_sd"].iloc[0], LEAST_NOISE_SD)),
+        )
+        for name, part in by
+    ]
+    shown = "median size" if grouped else "value"
+    head = ("statistic", shown, "noise sd", "size/noise")
+    table = html.table("Published sums, in the units of the data", head, rows)
+    loud = sum(row[3] < 1 for row in rows)
+    if loud:
+        table += html.paragraphs(
+            f"{loud} of {len(rows)} published numbers are smaller than their noise. Taken at face "
+            "value they would mislead; the posterior below knows how loud the noise was."
+        )
+    return table
+
+
+def calibration(check: Check | None) -> str:
+    """Return verdict, table and drawings; where nothing was checked, how to do it."""
+    if check is None:
+        return html.paragraphs(
+            "Not checked. Run noisewise check on the release, and give its file to --check."
+        )
+    settings = check.settings
+    introduction = html.paragraphs(
+        f"{settings['trials']} releases like this one were simulated ({settings['n']:,} records, "
+        f"epsilon {settings['epsilon']:g}, the same bounds, noise and prior), with parameters "
+        "drawn from the prior. A method can be trusted here if the truth is found where the method "
+        "says it is."
+    )
+    verdict = html.verdict(check.recommended is not None, check.advice)
+    rows = [
+        (
+            m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i], m.p_values[i],
+            m.width[i],
+        )
+        for m in check.methods
+        for i, name in enumerate(m.parameters)
+    ]  # fmt: skip
+    head = ("method", "verdict", "parameter", "coverage", "p-value of ranks", "mean width")
+    table = html.table("Intervals meant to hold the truth in 95 % of the trials", head, rows)
+    figures = [
+        html.figure(drawings.ranks(m.method, m.parameters, m.ranks), f"{m.method}: {m.verdict}")
+        for m in check.methods
+    ]
+    how_to_read = html.paragraphs(
+        "Each line is a parameter: how many more or fewer truths than expected lie below each "
+        "quantile of their posteriors. Lines that stay in the shaded band are calibrated."
+    )
+    return introduction + verdict + table + how_to_read + html.grid(figures)
+
+
+def check_page(check: Check) -> str:
+    """Return the page of a calibration check alone."""
+    lead = html.paragraphs(
+        "Simulation-based calibration with a release's own settings. The release's numbers were "
+        "not looked at; no budget was spent."
+    )
+    rows = [(k, str(v)) for k, v in check.settings.items()]
+    sections = (
+        html.section("verdict", "Which method can be trusted here?", calibration(check)),
+        html.section(
+            "settings", "What was simulated", html.table("Settings", ("word", "value"), rows)
+        ),
+    )
+    return html.page(f"Calibration check: {check.settings['what']}", lead, sections)
+
+
+def plan_page(plan: Plan) -> str:
+    """Return the page of a plan: widths and coverage by epsilon, warnings, what was assumed."""
+    settings = plan.settings
+    lead = html.paragraphs(
+        f"{settings['trials']} releases of {settings['n']:,} records were simulated for every "
+        "epsilon. No data were touched and no budget was spent."
+    )
+    boxes = html.verdict(plan.wish.epsilon is not None, plan.wish.words) if plan.wish else ""
+    names = tuple(plan.without)
+    figures = [
+        html.figure(
+            drawings.widths(
+                name,
+                plan.epsilons,
+                {m: [plan.row(e, m, name).width for e in plan.epsilons] for m in plan.methods},
+                plan.without[name],
+            ),
+            f"{name}: width of 95 % intervals over epsilon",
+        )
+        for name in names
+    ]
+    rows = [
+        (f"{r.epsilon:g}", r.method, r.parameter, r.width, f"{r.coverage:.0%}",
+         r.width / plan.without[r.parameter])
+        for r in plan.rows
+    ]  # fmt: skip
+    head = ("epsilon", "method", "parameter", "mean width", "coverage", "times without privacy")
+    keys = html.legend(*((f"chain{i % 4}", m) for i, m in enumerate(plan.methods)))
+    how_to_read = html.paragraphs(
+        "Dashed: the width without privacy, which only more records would lower. Both axes are "
+        "logarithmic."
+    )
+    listed = "".join(html.text("li", w, "warn") for w in plan.warnings)
+    guess = [(k, float(v)) for k, v in plan.guess.items()]
+    words = [(k, str(v)) for k, v in settings.items()]
+    sections = (
+        html.section(
+            "widths", "What analysts will get", boxes, keys, html.grid(figures), how_to_read,
+            html.table("Coverage: how often intervals meant to hold the guess in 95 % of the "
+                       "trials did", head, rows),
+        ),
+        html.section("warnings", "Warnings", f"<ul>{listed}</ul>" if listed else ""),
+        html.section(
+            "assumed", "What was assumed",
+            html.paragraphs("If the data are otherwise, so are the widths."),
+            html.table("Guess", ("word", "value"), guess),
+            html.table("Settings", ("word", "value"), words),
+        ),
+    )  # fmt: skip
+    return html.page(f"Plan: {settings['what']}", lead, sections)
+
+
+MAX_TRACES = 3
+"""Parameters whose chains are drawn: those with the highest R-hat (chosen)."""
+MAX_GROUPS_DRAWN = 120
+"""Groups in one drawing; of more, evenly spaced ones (chosen: a line each on a phone)."""
+MAX_RESULT_ROWS = 2000
+"""Rows of the table of results (chosen)."""
+
+
+def posterior_page(post: Posterior, title: str, prediction: str, check: Check | None = None) -> str:
+    """Return the page of a posterior.
+
+    ``title`` and the section ``prediction`` are the model's own.
+    """
+    lead = html.paragraphs(
+        f"A posterior by method {post.method!r}, worked out from "
+        + ("a public file" if len(post.guarantees) < 2 else f"{len(post.guarantees)} public files")
+        + " alone. It accounts for too little data and for the privacy noise together."
+        if post.method != "naive"
+        else "A posterior by method 'naive', which takes the noisy numbers for exact ones."
+    )
+    sections = (
+        html.section("result", "The result", _result(post)),
+        html.section(
+            "promise", "What was promised", promise(post.releases, post.guarantees)
+        ),
+        html.section("released", "What was released", *map(release_content, post.releases)),
+        html.section("posterior", "Posterior and prior", _posterior(post)),
+        html.section("privacy", "What privacy cost", _cost(post)),
+        html.section("prediction", "Prediction", prediction),
+        html.section("convergence", "Can the computation be trusted?", _convergence(post)),
+        html.section("calibration", "Is the method calibrated here?", calibration(check)),
+    )  # fmt: skip
+    return html.page(title, lead, sections)
+
+
+def _result(post: Posterior) -> str:
+    verdicts = html.verdict(post.converged, post.status.split(":")[0].capitalize(), post.status)
+    if post.method == "naive":
+        verdicts += html.verdict(
+            False, "Do not rely on these intervals", "The method ignores the privacy noise."
+        )
+    rows = post.summary().reset_index()
+    leading = [c for c in ("group", "parameter") if c in rows]
+    numbers = ("mean", "sd", "lower", "upper")
+    listed = [
+        (*(str(row[c]) for c in leading), *(float(row[c]) for c in numbers))
+        for _, row in rows.head(MAX_RESULT_ROWS).iterrows()
+    ]
+    if len(rows) > len(listed):
+        verdicts += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
+    caption = "Posterior in the units of the data; lower and upper end a 95 % interval"
+    return verdicts + html.table(caption, (*leading, *numbers), listed)
+
+
+def _posterior(post: Posterior) -> str:
+    if post.keys is not None:
+        return _group_intervals(post, post.keys)
+    before = post.prior_draws(PRIOR_DRAWS) if post.prior_draws is not None else {}
+    figures = [
+        html.figure(drawings.density(name, values.ravel(), before.get(name)), name)
+        for name, values in post.draws.items()
+    ]
+    keys = [("posterior", "posterior")]
+    if before:
+        keys.append(("prior", "prior: what was believed before the release"))
+    how_to_read = html.paragraphs(
+        "The line under a hill marks its 95 % interval. Where posterior and prior look alike, the "
+        "release said little, and the answer is mostly the prior's."
+        if before
+        else "The line under a hill marks its 95 % interval."
+    )
+    prior = html.folded("The prior in numbers", html.text("pre", post.prior)) if post.prior else ""
+    return how_to_read + html.legend(*keys) + html.grid(figures) + prior
+
+
+def _group_intervals(post: Posterior, keys: tuple[str | int, ...]) -> str:
+    chosen = np.unique(np.linspace(0, len(keys) - 1, MAX_GROUPS_DRAWN).round().astype(int))
+    figures = []
+    for name, values in post.draws.items():
+        flat = values[chosen].reshape(len(chosen), -1)
+        low, high = np.quantile(flat, [0.025, 0.975], axis=1)
+        drawn = drawings.caterpillar(name, low, flat.mean(axis=1), high)
+        figures.append(html.figure(drawn, name))
+    some = f"{len(chosen)} of the {len(keys)} groups are drawn. " if len(chosen) < len(keys) else ""
+    how_to_read = html.paragraphs(f"{some}95 % intervals of every group, from the lowest mean up.")
+    return how_to_read + html.grid(figures)
+
+
+def _cost(post: Posterior) -> str:
+    if post.without_noise is None or post.keys is not None:
+        return html.paragraphs(
+            "How wide the intervals would be without privacy noise is worked out for one group, "
+            "and for methods that model the noise."
+        )
+    alone = post.without_noise()
+    sd = {name: float(values.std(ddof=1)) for name, values in post.draws.items()}
+    # Monte Carlo error can make the part larger than the whole by a hair.
+    share = np.array([np.clip(1 - (float(alone[n]) / sd[n]) ** 2, 0, 1) for n in sd])
+    rows = [(n, sd[n], float(alone[n]), f"{s:.0%}") for n, s in zip(sd, share, strict=True)]
+    head = ("parameter", "sd", "sd without privacy", "variance due to privacy")
+    description = "Share of the variance that is due to privacy: " + ", ".join(
+        f"{n} {s:.0%}" for n, s in zip(sd, share, strict=True)
+    )
+    explanation = html.paragraphs(
+        "Had the sums been published as they are, the posterior could be expected to have the "
+        "smaller standard deviation. The rest of the variance is the price of privacy; the "
+        "remaining part only more records would lower."
+    )
+    figure = html.figure(drawings.bars(description, tuple(sd), share))
+    return explanation + figure + html.table("Standard deviations", head, rows)
+
+
+def _convergence(post: Posterior) -> str:
+    rhat = {n: float(np.max(v)) for n, v in post.rhat.items()}
+    ess = {n: float(np.min(v)) for n, v in post.ess.items()}
+    head = ("parameter", "R-hat", "effective draws")
+    worst = "" if post.keys is None else " (the worst group's)"
+    table = html.table(
+        f"R-hat should be below 1.01, effective draws at least 400{worst}",
+        head,
+        [(n, f"{rhat[n]:.4f}", f"{ess[n]:.0f}") for n in rhat],
+    )
+    if post.keys is not None:
+        return table
+    chosen = sorted(rhat, key=lambda n: -rhat[n])[:MAX_TRACES]
+    figures = [html.figure(drawings.trace(n, post.draws[n]), f"draws of {n}") for n in chosen]
+    how_to_read = html.paragraphs(
+        "Chains that started far apart should cover the same ground; these are the parameters "
+        "with the highest R-hat."
+    )
+    return table + how_to_read + html.grid(figures)
