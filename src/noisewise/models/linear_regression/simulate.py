@@ -26,6 +26,9 @@ from noisewise.models.linear_regression.initial_values import prior_parameters, 
 from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.simulate.trials import (
+    CELLS,
+    PRIOR_DRAWS,
+    QUIET,
     BatchSimulator,
     Trials,
     check_guesses,
@@ -41,16 +44,10 @@ MAX_BATCHES = 100
 """Batches of proposals before giving up: two million in all (chosen)."""
 REACH = 4
 """Noise scales by which a noisy sum may lie outside what records in the box add up to."""
-CELLS = 4_000_000
-"""Numbers held at once while records are made: 32 MiB (chosen)."""
 FILLED = 3.0
 """Standard deviations either way with which a column is taken to fill its bounds (chosen)."""
 EXPLAINED = 0.5
 """Share of the response's variance that the covariates are taken to explain (chosen)."""
-PRIOR_DRAWS = 20_000
-"""Draws behind the width of the prior's intervals (chosen)."""
-QUIET = 1e-12
-"""Noise scale, in the box, that is as good as none."""
 
 
 @dataclass(frozen=True, eq=False)
