@@ -176,7 +176,7 @@ def infer(
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
     check_at_least("draws", draws, FEWEST_DRAWS)
-    question = asked(prior, x=x, y=y, **options)
+    question = replace(asked(prior, x=x, y=y, **options), method=chosen)
     problem = analyst.problem(releases, question)
     for caution in analyst.cautions(problem, question):
         warn_user(caution)

@@ -122,7 +122,7 @@ def renaming(**names: str) -> Callable[[Mapping[str, object]], dict[str, object]
 
 @dataclass(frozen=True)
 class Question:
-    """What an analyst asks beyond the release: a prior, and the model's own words.
+    """What an analyst asks beyond the release: a prior, the model's own words, the method chosen.
 
     Example:
         >>> import noisewise as nw
@@ -134,6 +134,7 @@ class Question:
 
     prior: Any = None
     words: Mapping[str, Any] = field(default_factory=dict)
+    method: str | None = None
 
     def only(self, known: Sequence[str], model: str) -> None:
         """Raise an ArgumentError at a word that the model does not know."""

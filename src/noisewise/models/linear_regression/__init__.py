@@ -2,23 +2,18 @@
 
 The owner's file is ``release``. The analyst's, in the order of reading: ``problem`` (a release as
 arrays in the box), ``collapsed`` (the posterior of the sums behind the noise), ``coordinates``
-(where every point is a valid sum), ``initial_values``, ``exact`` (the sampler of that posterior, in
-batches by ``batching``, with ``kinked_hmc`` for many columns), ``posterior_draws`` (draws into the
-user's units) and ``posterior`` (what an analyst gets). ``gibbs``, ``gibbs_methods``,
-``individual_mcmc`` and ``record_moments`` are the paper's own methods, ``naive`` ignores the noise.
+(where every point is a valid sum), ``scale_free`` (the default prior), ``initial_values``,
+``exact`` (the sampler of that posterior, in batches by ``batching``, with ``kinked_hmc`` for many
+columns), ``posterior_draws`` (draws into the user's units) and ``posterior`` (what an analyst
+gets). ``gibbs``, ``gibbs_methods``, ``individual_mcmc`` and ``record_moments`` are the paper's own
+methods, ``naive`` ignores the noise.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from noisewise.artifact import Release, ReleaseError
 from noisewise.artifact.validation import shown, text
-from noisewise.models.base import Analyst, Model, Owner, Simulator, register
-
-if TYPE_CHECKING:
-    from noisewise.inference.result import Result
-    from noisewise.simulate.calibration_check import Check
+from noisewise.models.base import Model, register
 
 
 class LinearRegressionRelease(Release):
@@ -27,7 +22,7 @@ class LinearRegressionRelease(Release):
 
 @register
 class LinearRegression(Model):
-    """Describe the model and import its parts when they are asked for."""
+    """A response that is linear in covariates, from their noisy second moments."""
 
     name = "linear-regression"
     statistics = ("gram",)
@@ -41,27 +36,3 @@ class LinearRegression(Model):
         for column in (*x, y):
             if column not in release.block("gram").statistic.columns:
                 raise ReleaseError(f"model: {shown(column)} is not a column of the gram")
-
-    def owner(self) -> Owner:
-        """Return the owner's part."""
-        from noisewise.models.linear_regression.release import OWNER
-
-        return OWNER
-
-    def analyst(self) -> Analyst[Any]:
-        """Return the analyst's part."""
-        from noisewise.models.linear_regression.analyst import ANALYST
-
-        return ANALYST
-
-    def simulator(self) -> Simulator[Any]:
-        """Return the simulator."""
-        from noisewise.models.linear_regression.simulate import SIMULATOR
-
-        return SIMULATOR
-
-    def page(self, result: Result | Release, check: Check | None = None) -> str:
-        """Return the HTML page about a result."""
-        from noisewise.models.linear_regression.report import page
-
-        return page(result, check)

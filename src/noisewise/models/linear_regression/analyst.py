@@ -46,7 +46,12 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
         return problems[0] if len(problems) == 1 else combined_problem(problems)
 
     def cautions(self, problem: RegressionProblem, question: Question) -> tuple[str, ...]:
-        """Return a warning where a column uses so little of its bounds that a default misfits."""
+        """Return a warning where a column uses so little of its bounds that a default misfits.
+
+        The default of ``exact`` knows no units and fits all; defaults of other methods do not.
+        """
+        if problem.scale_free and question.method in (None, "exact"):
+            return ()
         if {"response", "covariates"} <= {*(question.prior or ())}:
             return ()
         warning = prior_check.caution(problem)

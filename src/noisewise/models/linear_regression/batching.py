@@ -82,7 +82,7 @@ def shape_of(problem: RegressionProblem) -> Shape:
     """Return the columns and the rank of the scatter; one rank for all groups."""
     q = len(problem.x) + 1
     rank = q if problem.noisy_n else int(min(q, problem.n.min() - 1))
-    return Shape(q, rank, problem.noisy_n)
+    return Shape(q, rank, problem.noisy_n, problem.scale_free)
 
 
 class BatchDraws(NamedTuple):
@@ -142,7 +142,7 @@ class CollectedDraws:
                     latent.setdefault(name, np.empty(shape))[list(rows)] = values
             return {name: v[0] if single else v for name, v in latent.items()}
 
-        return LatentDraws(make)
+        return LatentDraws(make, scale_free=problem.scale_free)
 
     @property
     def unconverged(self) -> np.ndarray:

@@ -59,7 +59,7 @@ class BoxPrior(NamedTuple):
     x_df: jax.Array
 
     def entries(self) -> BoxPrior:
-        """Return vectors and matrices as NumPy arrays of entries (``numerics.small_matrices``)."""
+        """Return vectors and matrices as NumPy arrays of entries (``numerics.matrices``)."""
         fields: Any = (entries(f, f.ndim) if f.ndim else f for f in self)
         return BoxPrior(*fields)
 

@@ -39,17 +39,26 @@ from noisewise.numerics.matrices import (
 
 
 class Shape(NamedTuple):
-    """Columns q, rank m of the scatter, and whether n is secret."""
+    """Columns q, rank m of the scatter, whether n is secret, and whether scales are unknown.
+
+    Where they are (``scale_free.py``), their q + 1 coordinates follow those of the statistic.
+    """
 
     q: int
     rank: int
     noisy_n: bool
+    scale_free: bool = False
+
+    @property
+    def statistic(self) -> int:
+        """Return the number of coordinates of the statistic."""
+        below = sum(min(j, self.rank) for j in range(self.q))
+        return self.q + self.rank + below + self.noisy_n
 
     @property
     def dimension(self) -> int:
         """Return the length of a coordinate vector."""
-        below = sum(min(j, self.rank) for j in range(self.q))
-        return self.q + self.rank + below + self.noisy_n
+        return self.statistic + (self.q + 1) * self.scale_free
 
 
 def full_rank(q: int, *, noisy_n: bool = False) -> Shape:
@@ -60,7 +69,7 @@ def full_rank(q: int, *, noisy_n: bool = False) -> Shape:
 class Point(NamedTuple):
     """The statistic behind a coordinate vector: w̄, L, log diag L and n.
 
-    Matrices are as in ``numerics.small_matrices``.
+    Matrices are as in ``numerics.matrices``.
     """
 
     mean: Matrix
@@ -71,7 +80,7 @@ class Point(NamedTuple):
 
 def point(v: Matrix, shape: Shape, n: jax.Array) -> Point:
     """Return the statistic at coordinates v; n is given, or read from the last coordinate."""
-    q, m, _ = shape
+    q, m, v = shape.q, shape.rank, v[: shape.statistic]
     rho, rest = v[q : q + m], v[q + m : len(v) - shape.noisy_n]
     below = strictly_lower(rest, q, m)
     long = each(jnp.log1p, (below[:m] ** 2).sum(axis=1))
@@ -137,8 +146,8 @@ def reflections(shape: Shape) -> np.ndarray:
     Between such points chains get stuck: from z alone a slope and its negative can look
     alike, and so can a mean and its negative.
     """
-    q, m, noisy_n = shape
-    end = shape.dimension - noisy_n
+    q, m = shape.q, shape.rank
+    end = shape.statistic - shape.noisy_n
     response = slice(end - min(q - 1, m), end)
     flipped = np.ones((3, shape.dimension))
     flipped[0, response] = -1

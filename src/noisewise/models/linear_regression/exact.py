@@ -21,7 +21,7 @@ from noisewise.inference import adaptation, hmc
 from noisewise.inference.combine import averaged
 from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Progress
-from noisewise.models.linear_regression import batching, collapsed, kinked_hmc
+from noisewise.models.linear_regression import batching, collapsed, kinked_hmc, scale_free
 from noisewise.models.linear_regression.batching import BatchDraws, CollectedDraws, shape_of
 from noisewise.models.linear_regression.coordinates import Shape, point, reflections, released
 from noisewise.models.linear_regression.initial_values import (
@@ -30,6 +30,7 @@ from noisewise.models.linear_regression.initial_values import (
     towards,
 )
 from noisewise.models.linear_regression.posterior_draws import latent_fit, posterior_from_user
+from noisewise.models.linear_regression.prior_check import hidden_columns
 from noisewise.models.linear_regression.problem import RegressionProblem, subset
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.gram_packing import number_of_sums
@@ -42,6 +43,7 @@ from noisewise.numerics.matrices import (
     is_entries,
     joined,
     scaled,
+    stacked,
 )
 
 PRIOR_DRAWS = 64
@@ -61,14 +63,25 @@ kinks have none of their own (chosen)."""
 class DensityData(NamedTuple):
     """Data as the density reads them: trailing axes (chain, group), or none where looped.
 
-    ``others``: sums and noise scales of further releases of the same records.
+    ``prior``: None where every column's scale is unknown (``scale_free.py``), and ``unit`` then the
+    noise of every column's variance. ``others``: sums and noise scales of further releases of the
+    same records.
     """
 
     z: jax.Array
     n: jax.Array
     noise: jax.Array
-    prior: collapsed.BoxPrior
+    prior: collapsed.BoxPrior | None
     others: tuple[tuple[jax.Array, jax.Array], ...] = ()
+    unit: jax.Array | None = None
+
+
+def _plain(v: Matrix, data: DensityData, shape: Shape) -> tuple[Matrix, jax.Array]:
+    """Return plain coordinates of the sampler's own, and the log volume."""
+    if data.unit is None:
+        return v, jnp.zeros(())
+    unit = entries(data.unit, 1) if is_entries(v) else data.unit
+    return scale_free.plain_coordinates(v, shape, unit)
 
 
 @lru_cache(maxsize=64)
@@ -87,9 +100,10 @@ def target(shape: Shape, *mechanisms: str) -> hmc.Target:
     knee = min(0.5, (1.5 / components) ** (1 / 3))
 
     def parts(v: Matrix, g: DensityData, heat: jax.Array) -> tuple[jax.Array, list[Matrix]]:
-        prior = g.prior.entries() if is_entries(v) else g.prior
+        v, volume = _plain(v, g, shape)
         at = point(v, shape, g.n)
-        base = collapsed.log_prior_predictive(at, prior, noisy_n=shape.noisy_n)
+        prior, scales = scale_free.prior_at(at, v, shape, g.prior)
+        base = volume + scales + collapsed.log_prior_predictive(at, prior, noisy_n=shape.noisy_n)
         sums = released(at, noisy_n=shape.noisy_n)
 
         def apart(z: jax.Array, noise: jax.Array) -> Matrix:
@@ -146,17 +160,17 @@ def sample(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
     starts, spread = _starts(rng, problem, shape, chains)
     kinked = looped and shape.rank == shape.q and not problem.others and rounds == 1
-    only = (
-        kinked_hmc.sample(run, starts[..., 0], data, shape, problem.mechanism, draws, tick)
-        if kinked
-        else None
-    )
+    only = None
+    if kinked:
+        plain = _plain_positions(starts[None], data, shape)[0, ..., 0]
+        only = kinked_hmc.sample(run, plain, data, shape, problem.mechanism, draws, tick)
     if only is not None:
         positions, divergences = only[..., None], np.zeros(1, int)
     else:
         positions, divergences = _hamiltonian(
             run, problem, starts, spread, data, draws, rounds, tick
         )
+        positions = _plain_positions(positions, data, shape)
     user = _finish(finish, positions, data, problem.units.from_box, shape)
     keep = latent_fit(shape, draws * chains * len(problem.n))
     rest = divergences, np.asarray(positions) if keep else None
@@ -205,7 +219,7 @@ def _hamiltonian(
 
 def _data(problem: RegressionProblem, *, looped: bool) -> DensityData:
     """Return the data of a batch, or, where ``looped``, of its only group without batch axes."""
-    prior = problem.box_prior
+    prior = None if problem.scale_free else problem.box_prior
     noise = jnp.asarray(problem.noise_scale)
 
     def sums(z: np.ndarray) -> jax.Array:
@@ -213,7 +227,8 @@ def _data(problem: RegressionProblem, *, looped: bool) -> DensityData:
 
     n = jnp.asarray(problem.n[0] if looped else problem.n[None])
     others = tuple((sums(o.z), jnp.asarray(o.noise_scale)) for o in problem.others)
-    return DensityData(sums(problem.z), n, noise, prior, others)
+    unit = sums(scale_free.variance_units(problem)) if problem.scale_free else None
+    return DensityData(sums(problem.z), n, noise, prior, others, unit)
 
 
 def _starts(
@@ -227,7 +242,7 @@ def _starts(
     number = max(chains, min(PRIOR_DRAWS, MAX_PRIOR_DRAWS // groups))
     n_noise = observed.noise_scale if problem.noisy_n else None
     drawn = prior_statistics(rng, problem.n, problem.box_prior, number, shape.rank, n_noise=n_noise)
-    v = drawn.coordinates(noisy_n=problem.noisy_n)
+    v = _sampled_coordinates(rng, drawn, problem, shape)
     # Many groups share one prior: then a few draws each, and their common spread, will do.
     # By its interquartile range (1.349 deviations of a normal): a vague prior has tails in which a
     # standard deviation is an accident.
@@ -236,8 +251,19 @@ def _starts(
     spread = np.broadcast_to((high - low)[:, 0].T / 1.349, (v.shape[-1], groups))
     first = DrawnStatistics(*(a[:, :chains] for a in drawn))
     moved = towards(rng, first, observed.z, observed.noise_scale)
-    v = moved.coordinates(noisy_n=problem.noisy_n)
+    v = _sampled_coordinates(rng, moved, problem, shape)
     return jnp.asarray(v.transpose(2, 1, 0)), jnp.asarray(spread)
+
+
+def _sampled_coordinates(
+    rng: np.random.Generator, drawn: DrawnStatistics, problem: RegressionProblem, shape: Shape
+) -> np.ndarray:
+    """Return what the sampler moves (group, draw, coordinate); scales start about the columns'."""
+    v = drawn.coordinates(noisy_n=problem.noisy_n)
+    if not shape.scale_free:
+        return v
+    v = scale_free.warped_coordinates(v, shape, scale_free.variance_units(problem))
+    return np.concatenate([v, rng.standard_normal((*v.shape[:2], shape.q + 1))], axis=-1)
 
 
 def _pieces(schedule: adaptation.Schedule) -> list[adaptation.Schedule]:
@@ -248,6 +274,20 @@ def _pieces(schedule: adaptation.Schedule) -> list[adaptation.Schedule]:
         adaptation.Schedule(*(a[i : i + ITERATIONS_PER_CALL] for a in padded))
         for i in range(0, length, ITERATIONS_PER_CALL)
     ]
+
+
+@partial(jax.jit, static_argnums=2)
+def _plain_positions(positions: jax.Array, data: DensityData, shape: Shape) -> jax.Array:
+    """Return plain coordinates of positions (draw, coordinate, chain, group)."""
+    if not shape.scale_free:
+        return positions
+    if shape.q > UNROLLED:
+        plain: jax.Array = jax.vmap(jax.vmap(lambda w: _plain(w, data, shape)[0], 1, 1))(
+            positions[..., 0]
+        )
+        return plain[..., None]
+    v, _ = _plain(entries(jnp.moveaxis(positions, 0, 1), 1), data, shape)
+    return jnp.moveaxis(stacked(v), 0, 1)
 
 
 _diagnose = jax.jit(diagnose)
@@ -268,13 +308,17 @@ def _finish(
 
         def one(now: tuple[jax.Array, jax.Array]) -> jax.Array:
             key, v = now
-            return collapsed.draw_parameters(key, point(v, shape, data.n), data.prior, ())
+            at = point(v, shape, data.n)
+            return collapsed.draw_parameters(
+                key, at, scale_free.prior_at(at, v, shape, data.prior)[0], ()
+            )
 
         drawn = jax.lax.map(one, (jax.random.split(key, len(flat)), flat))
         drawn = drawn.T.reshape(-1, 1, chains, draws)
     else:
-        at = point(entries(jnp.moveaxis(positions, 0, 1), 1), shape, data.n)
-        prior = data.prior.entries()
+        v = entries(jnp.moveaxis(positions, 0, 1), 1)
+        at = point(v, shape, data.n)
+        prior, _ = scale_free.prior_at(at, v, shape, data.prior)
         drawn = collapsed.draw_parameters(key, at, prior, (draws, chains, groups))
         drawn = jnp.transpose(drawn, (0, 3, 2, 1))
     return jnp.einsum("ij,jgct->igct", back[0], drawn) + back[1][:, None, None, None]
@@ -316,6 +360,7 @@ def run(
         "tries": collected.tries,
         "divergences": collected.divergences,
         "seconds": tuple(seconds),
+        "hidden": list(hidden_columns(problem)),
     }
     latent = collected.latent(problem, seed)
     return posterior_from_user(

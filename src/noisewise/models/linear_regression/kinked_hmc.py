@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.inference.adaptation import dual_averaged
-from noisewise.models.linear_regression import collapsed
+from noisewise.models.linear_regression import collapsed, scale_free
 from noisewise.models.linear_regression.coordinates import (
     Shape,
     from_released,
@@ -46,7 +46,7 @@ THIN = 4
 
 
 class KinkedState(NamedTuple):
-    """Noise r (chain, sum) in units of its scale; dual averaging of a step size for all chains."""
+    """Noise r (chain, sum) in units of its scale, then unknown scales; and the search of a step."""
 
     position: jax.Array
     log_step: jax.Array
@@ -81,20 +81,39 @@ def normal_flow(r: jax.Array, p: jax.Array, t: jax.Array) -> tuple[jax.Array, ja
     return r * jnp.cos(t) + p * jnp.sin(t), p * jnp.cos(t) - r * jnp.sin(t)
 
 
-def log_noise(r: jax.Array, mechanism: str) -> jax.Array:
-    """Return the log density of noise in units of its scale, up to a constant."""
-    return -0.5 * (r**2).sum() if mechanism == "gaussian" else -jnp.abs(r).sum()
+def flow(
+    r: jax.Array, p: jax.Array, t: jax.Array, mechanism: str, sums: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return (r, p) after a time t: noise by its mechanism's law, scales by a normal law."""
+    noise = (normal_flow if mechanism == "gaussian" else laplace_flow)(r[:sums], p[:sums], t)
+    scales = normal_flow(r[sums:], p[sums:], t)
+    return jnp.concatenate([noise[0], scales[0]]), jnp.concatenate([noise[1], scales[1]])
+
+
+def log_noise(r: jax.Array, mechanism: str, sums: int) -> jax.Array:
+    """Return the log density whose flow is exact, up to a constant: of noise, and of scales."""
+    noise = -0.5 * (r[:sums] ** 2) if mechanism == "gaussian" else -jnp.abs(r[:sums])
+    return noise.sum() - 0.5 * (r[sums:] ** 2).sum()
 
 
 def smooth(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
-    """Return the log prior predictive density of sums z + scale r; -inf where no table has them."""
-    v = from_released(data.z + data.noise * r, shape, data.n)
+    """Return the rest of the log density; -inf where no table has the sums z + scale r.
+
+    That is the prior predictive of these sums and, where scales are unknown, the ratio of their
+    density to the normal one in ``log_noise``.
+    """
+    sums, u = r[: data.z.size], r[data.z.size :]
+    v = from_released(data.z + data.noise * sums, shape, data.n)
     valid = jnp.isfinite(v).all()
     if shape.noisy_n:
         valid = valid & (v[-1] > jnp.log(shape.q + 1.0))
-    at = point(jnp.where(valid, v, 1.0), shape, data.n)
-    value = collapsed.log_prior_predictive(at, data.prior, noisy_n=shape.noisy_n)
-    return jnp.where(valid, value - log_volume(at, shape), -jnp.inf)
+    if shape.scale_free:
+        valid = valid & (jnp.abs(v[: shape.q]) < 1).all() & (jnp.abs(u) < scale_free.FARTHEST).all()
+    v = jnp.concatenate([jnp.where(valid, v, 1.0), u])
+    at = point(v, shape, data.n)
+    prior, scales = scale_free.prior_at(at, v, shape, data.prior)
+    value = collapsed.log_prior_predictive(at, prior, noisy_n=shape.noisy_n) - log_volume(at, shape)
+    return jnp.where(valid, value + scales + 0.5 * (u**2).sum(), -jnp.inf)
 
 
 def trajectory(
@@ -102,7 +121,7 @@ def trajectory(
 ) -> tuple[jax.Array, jax.Array]:
     """Return one position after a trajectory, and the change of energy that decided on it."""
     lengths, jitter, momentum, uniform = jax.random.split(key, 4)
-    flow = normal_flow if mechanism == "gaussian" else laplace_flow
+    sums = data.z.size
     reach = TRAJECTORY_LENGTH * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
     step = jnp.exp(log_step)
     count = jnp.clip(jnp.round(reach / step), 1, MAX_STEPS).astype(jnp.int32)
@@ -111,7 +130,7 @@ def trajectory(
 
     def leap(_: int, at: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         r, p, gradient = at[0], at[1], at[3]
-        r, p = flow(r, p + 0.5 * step * gradient, step)
+        r, p = flow(r, p + 0.5 * step * gradient, step, mechanism, sums)
         value, gradient = slope(r)
         # Beyond the boundary there is no gradient, and a trajectory that ends there is refused.
         gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
@@ -120,8 +139,8 @@ def trajectory(
     p = jax.random.normal(momentum, r.shape)
     value, gradient = slope(r)
     new, last, reached, _ = jax.lax.fori_loop(0, count, leap, (r, p, value, gradient))
-    before = value + log_noise(r, mechanism) - 0.5 * (p**2).sum()
-    change = reached + log_noise(new, mechanism) - 0.5 * (last**2).sum() - before
+    before = value + log_noise(r, mechanism, sums) - 0.5 * (p**2).sum()
+    change = reached + log_noise(new, mechanism, sums) - 0.5 * (last**2).sum() - before
     change = jnp.where(jnp.isfinite(change), change, -jnp.inf)
     return jnp.where(jnp.log(jax.random.uniform(uniform)) < change, new, r), change
 
@@ -153,7 +172,7 @@ def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
 
     def one(v: jax.Array) -> jax.Array:
         sums: jax.Array = released(point(v, shape, data.n), noisy_n=shape.noisy_n)
-        return jnp.divide(sums - data.z, data.noise)
+        return jnp.concatenate([(sums - data.z) / data.noise, v[shape.statistic :]])
 
     noise: jax.Array = jax.lax.map(one, starts)
     return noise
@@ -163,7 +182,13 @@ def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
 def _coordinates(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
     """Return the coordinates (…, coordinate) of the sums that noise r (…, sum) implies."""
     flat = r.reshape(-1, r.shape[-1])
-    v = jax.lax.map(lambda r: from_released(data.z + data.noise * r, shape, data.n), flat)
+    count = data.z.size
+
+    def one(r: jax.Array) -> jax.Array:
+        v = from_released(data.z + data.noise * r[:count], shape, data.n)
+        return jnp.concatenate([v, r[count:]])
+
+    v = jax.lax.map(one, flat)
     return jnp.reshape(v, (*r.shape[:-1], -1))
 
 

@@ -31,6 +31,19 @@ class RegressionPosterior(Posterior):
         """The columns to which a prediction needs values."""
         return self.x
 
+    @property
+    def status(self) -> str:
+        """Whether it converged, and which columns the noise hides."""
+        hidden = self.details.get("hidden") or []
+        if not hidden:
+            return super().status
+        verb, it = ("varies", "it") if len(hidden) == 1 else ("vary", "them")
+        return (
+            f"{super().status}. The noise hides how much {', '.join(hidden)} {verb}: what depends "
+            f"on {it} is hardly known. Narrower bounds, more records or a larger epsilon would "
+            f"show {it} in the next release"
+        )
+
     def attributes(self) -> dict[str, object]:
         """Return the columns, for a file."""
         return {"x": list(self.x), "y": self.y}

@@ -15,6 +15,7 @@ Var(θ | s) is the conjugate posterior's, in closed form:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.models.linear_regression import scale_free
 from noisewise.models.linear_regression.coordinates import Shape, point, released
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import RegressionProblem
@@ -40,7 +42,11 @@ MAX_STATISTICS_AVERAGED = 400
 def posterior_from_box(
     problem: RegressionProblem, parameters: np.ndarray, method: str, details: Mapping[str, Any]
 ) -> RegressionPosterior:
-    """Return the posterior of draws (group, chain, draw, θ… σ²) in the box, with diagnostics."""
+    """Return the posterior of draws (group, chain, draw, θ… σ²) in the box, with diagnostics.
+
+    Methods that draw so have conjugate priors always.
+    """
+    problem = replace(problem, scale_free=False)
     user = np.moveaxis(problem.units.to_user(parameters), -1, 0)
     diagnostics = [diagnose_groups(values) for values in user]
     rhat, ess = (np.stack(side) for side in zip(*diagnostics, strict=True))
@@ -71,18 +77,36 @@ def posterior_from_user(
         x=problem.x,
         y=problem.y,
         keys=problem.keys,
-        prior=f"response {problem.response}; covariates {problem.covariates}",
+        prior=prior_in_words(problem),
         details=details,
         latent=latent or {},
-        prior_draws=partial(prior_draws, problem.response, names),
+        prior_draws=partial(draws_before, problem),
         without_noise=partial(deviations_without_noise, problem, latent) if latent else None,
     )
+
+
+def prior_in_words(problem: RegressionProblem) -> str:
+    """Return the prior of a problem, for people and files."""
+    if problem.scale_free:
+        return scale_free.WORDS
+    return f"response {problem.response}; covariates {problem.covariates}"
+
+
+def draws_before(problem: RegressionProblem, number: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Draw every coefficient and the error variance from the problem's prior, by name."""
+    names = (*problem.x, "intercept", "sigma2")
+    if not problem.scale_free:
+        return prior_draws(problem.response, names, number, seed)
+    rng = np.random.default_rng(seed)
+    drawn, _ = scale_free.draw_parameters(rng, (number,), len(problem.x), float(problem.n[0]))
+    box = np.column_stack([drawn.theta, drawn.variance])
+    return dict(zip(names, problem.units.to_user(box).T, strict=True))
 
 
 def prior_draws(
     prior: NormalInverseGamma, names: tuple[str, ...], number: int, seed: int = 0
 ) -> dict[str, np.ndarray]:
-    """Draw every coefficient and the error variance from their prior, by name."""
+    """Draw every coefficient and the error variance from a conjugate prior, by name."""
     rng = np.random.default_rng(seed)
     sigma2 = prior.rate / rng.standard_gamma(prior.shape, number)
     white = rng.standard_normal((len(prior.mean), number))
@@ -98,12 +122,15 @@ def latent_fit(shape: Shape, draws: int) -> bool:
 
 
 class LatentDraws(Mapping[str, np.ndarray]):
-    """Draws of s, μx and τ² by name, made when first asked for."""
+    """Draws of s, μx and τ² by name, made when first asked for.
 
-    names = ("s", "mu_x", "tau2")
+    Where scales are unknown, also what the prior is given the scales, in the box: ``precision`` (of
+    the coefficients, in units of 1/σ²) and ``rate`` (of σ²).
+    """
 
-    def __init__(self, make: Callable[[], Mapping[str, np.ndarray]]) -> None:
+    def __init__(self, make: Callable[[], Mapping[str, np.ndarray]], *, scale_free: bool) -> None:
         self._make = make
+        self.names = ("s", "mu_x", "tau2", *(("precision", "rate") if scale_free else ()))
 
     @cached_property
     def _draws(self) -> Mapping[str, np.ndarray]:
@@ -127,7 +154,7 @@ def draw_latent(
     """Draw s, μx and τ² (group, chain, draw, …) at positions (draw, coordinate, chain, group).
 
     ``s`` in the box, in the order of ``coordinates.released``; ``mu_x`` and ``tau2`` (mean and
-    covariance of the covariates) in the user's units.
+    covariance of the covariates) in the user's units; the rest as in ``LatentDraws``.
     """
     v = np.transpose(positions, (3, 2, 0, 1))
     batch, d = v.shape[:3], shape.q - 1
@@ -135,47 +162,78 @@ def draw_latent(
     flat = jnp.asarray(v.reshape(-1, v.shape[-1])), jnp.asarray(n.reshape(-1))
     at = jax.jit(jax.vmap(lambda v, n: point(v, shape, n)))(*flat)
     sums = jax.jit(jax.vmap(lambda p: released(p, noisy_n=shape.noisy_n)))(at)
-    prior = problem.box_prior
+    given = None if shape.scale_free else problem.box_prior
+    prior = jax.jit(jax.vmap(lambda p, v: scale_free.prior_at(p, v, shape, given)[0]))(at, flat[0])
     mean, n = np.asarray(at.mean)[:, :d], np.asarray(at.n)
     factor = np.asarray(at.factor)[:, :d, : min(d, shape.rank)]
     kappa = np.asarray(prior.x_kappa)
-    off = mean - np.asarray(prior.x_mean)
+    x_mean = np.asarray(prior.x_mean)
+    off = mean - x_mean
     weight = (kappa * n / (kappa + n))[:, None, None]
     scale = np.asarray(prior.x_scale) + n[:, None, None] * (factor @ np.swapaxes(factor, 1, 2))
     scale = scale + weight * off[:, :, None] * off[:, None, :]
     df = np.asarray(prior.x_df) + n
     root = draw_inverse_wishart_factors(rng, np.linalg.cholesky(scale), df)
-    centre = (kappa * np.asarray(prior.x_mean) + n[:, None] * mean) / (kappa + n)[:, None]
+    centre = (kappa[:, None] * x_mean + n[:, None] * mean) / (kappa + n)[:, None]
     white = np.einsum("bij,bj->bi", root, rng.standard_normal(mean.shape))
     x_mean = centre + white / np.sqrt(kappa + n)[:, None]
     half, middle = problem.units.half[:d], problem.units.centre[:d]
     covariance = (root @ np.swapaxes(root, 1, 2)) * half[:, None] * half
-    return {
+    latent = {
         "s": np.asarray(sums).reshape(*batch, -1),
         "mu_x": (middle + half * x_mean).reshape(*batch, d),
         "tau2": covariance.reshape(*batch, d, d),
     }
+    if shape.scale_free:
+        diagonal = np.diagonal(np.asarray(prior.precision), axis1=1, axis2=2)
+        latent["precision"] = diagonal.reshape(*batch, d + 1)
+        latent["rate"] = np.asarray(prior.rate).reshape(*batch)
+    return latent
 
 
 def deviations_without_noise(
     problem: RegressionProblem, latent: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return √E[Var(parameter | s) | z] by name, in the user's units; one per group if grouped."""
-    s = latent["s"]
-    grouped = problem.keys is not None
-    flat = s.reshape(len(problem.n) if grouped else 1, -1, s.shape[-1])
-    flat = flat[:, :: max(1, flat.shape[1] // MAX_STATISTICS_AVERAGED)]
-    deviations = np.stack(
-        [_expected_deviation(problem, row, n) for row, n in zip(flat, problem.n, strict=True)]
-    )
+    """Return √E[Var(parameter | s) | z] by name, in the user's units; one per group if grouped.
+
+    Where scales are unknown, the median over s in place of the mean: a slope on a column that the
+    noise hides has no variance.
+    """
+    groups = len(problem.n) if problem.keys is not None else 1
+
+    def some(name: str) -> np.ndarray:
+        values = latent[name]
+        tail = values.shape[3:] if problem.keys is not None else values.shape[2:]
+        flat = values.reshape(groups, -1, *tail)
+        return flat[:, :: max(1, flat.shape[1] // MAX_STATISTICS_AVERAGED)]
+
+    s, none = some("s"), [None] * groups
+    prior = (some("precision"), some("rate")) if problem.scale_free else (none, none)
+    deviations = np.stack([
+        _expected_deviation(problem, *group)
+        for group in zip(s, problem.n, *prior, strict=True)
+    ])  # fmt: skip
     names = (*problem.x, "intercept", "sigma2")
+    grouped = problem.keys is not None
     return {name: v if grouped else v[0] for name, v in zip(names, deviations.T, strict=True)}
 
 
-def _expected_deviation(problem: RegressionProblem, s: np.ndarray, n: float) -> np.ndarray:
-    """Return the deviations of one group, from draws of s (draw, component)."""
-    prior = problem.box_prior
+def _expected_deviation(
+    problem: RegressionProblem,
+    s: np.ndarray,
+    n: float,
+    precisions: np.ndarray | None,
+    rates: np.ndarray | None,
+) -> np.ndarray:
+    """Return the deviations of one group, from draws of s (draw, component) and of the prior."""
     q = len(problem.x) + 1
+    if precisions is None or rates is None:
+        prior = problem.box_prior
+        precision, mean = np.asarray(prior.precision), np.asarray(prior.mean)
+        first_rate, first_shape = np.asarray(prior.rate), float(prior.shape)
+    else:
+        precision, mean = precisions[:, :, None] * np.eye(q), np.zeros(q)
+        first_rate, first_shape = rates, scale_free.ERROR_SHAPE - 0.5
     count = s[:, -1] if problem.noisy_n else np.full(len(s), n)
     # Columns are (x, y, 1); the design is (x, 1).
     gram = np.zeros((len(s), q + 1, q + 1))
@@ -183,16 +241,18 @@ def _expected_deviation(problem: RegressionProblem, s: np.ndarray, n: float) -> 
     gram[:, :q, q] = gram[:, q, :q] = totals
     gram[:, q, q] = count
     design = [*range(q - 1), q]
-    precision, mean = np.asarray(prior.precision), np.asarray(prior.mean)
     joint = precision + gram[:, design][:, :, design]
     moment = precision @ mean + gram[:, design, q - 1]
     at = np.linalg.solve(joint, moment[..., None])[..., 0]
     rate = gram[:, q - 1, q - 1] + mean @ precision @ mean - np.einsum("ti,ti->t", at, moment)
     # A difference of large numbers: rounding must not make a variance negative.
-    rate = float(prior.rate) + np.maximum(rate, 0.0) / 2
-    shape = float(prior.shape) + count / 2
+    rate = first_rate + np.maximum(rate, 0.0) / 2
+    shape = first_shape + count / 2
     variance = np.zeros((len(s), q + 1, q + 1))
     variance[:, :q, :q] = (rate / (shape - 1))[:, None, None] * np.linalg.inv(joint)
     variance[:, q, q] = rate**2 / ((shape - 1) ** 2 * np.maximum(shape - 2, 0.5))
     back = problem.units.from_box[0]
-    return np.asarray(np.sqrt(np.diagonal(back @ variance.mean(axis=0) @ back.T)))
+    if precisions is None:
+        return np.asarray(np.sqrt(np.diagonal(back @ variance.mean(axis=0) @ back.T)))
+    each = np.diagonal(back @ variance @ back.T, axis1=1, axis2=2)
+    return np.asarray(np.sqrt(np.median(each, axis=0)))

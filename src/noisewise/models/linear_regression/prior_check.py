@@ -1,10 +1,14 @@
-"""A check of the default prior: columns that surely use a small part of their bounds.
+"""Columns that use little of their bounds: hidden by the noise, or too narrow for a default prior.
 
-The default prior takes a column's variance in the box to be about 0.1 and slopes to be within tens
-of σ. A column that fills a twentieth of its bounds has a variance of 0.001 and slopes of twenty
-times the size: where noise leaves anything open, the prior decides, and rules the truth out.
-Whether a column is so narrow can be read from the release itself, wherever its noise is small
-enough to tell. An indicator that is hardly ever set (below one in two hundred) counts as one.
+*Hidden.* A column whose variance is not clearly above its noise has a slope that is hardly known,
+whatever the prior: to say so is the analyst's half, to choose narrower bounds the owner's.
+
+*Narrow.* The conjugate default prior, of all methods but ``exact``, takes a column's variance in
+the box to be about 0.1 and slopes to be within tens of σ. A column that fills a twentieth of its
+bounds has a variance of 0.001 and slopes of twenty times the size: where noise leaves anything
+open, the prior decides, and rules the truth out. Whether a column is so narrow can be read from the
+release itself, wherever its noise is small enough to tell. An indicator that is hardly ever set
+(below one in two hundred) counts as one.
 """
 
 from __future__ import annotations
@@ -23,18 +27,37 @@ CERTAINTY = 2.0
 must be less than half of it, or chance would name wide columns too."""
 
 
-def narrow_columns(problem: RegressionProblem) -> tuple[str, ...]:
-    """Return the names of narrow columns, response included; with groups, if most have it so."""
-    columns = (*problem.x, problem.y)
-    q = len(columns)
+VISIBLE_DEVIATIONS = 6.0
+"""Deviations of its noise by which a column's variance is above zero if it is visible (chosen)."""
+
+
+def noisy_variances(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return the variances (group, column) that the released sums give, and their noise's sd."""
+    q = len(problem.x) + 1
     observed = problem.observation
     n = problem.n[:, None]
     mean = observed.z[:, total_positions(q)] / n
     variance = observed.z[:, square_positions(q)] / n - mean**2
     deviation = observed.noise_scale * (np.sqrt(2) if observed.mechanism == "laplace" else 1.0)
-    error = deviation / n * np.sqrt(1 + 4 * mean**2)
+    return variance, deviation / n * np.sqrt(1 + 4 * mean**2)
+
+
+def hidden_columns(problem: RegressionProblem) -> tuple[str, ...]:
+    """Return the names of columns that the noise hides; with groups, in most of them."""
+    variance, error = noisy_variances(problem)
+    hidden = (variance < VISIBLE_DEVIATIONS * error).mean(axis=0) > 0.5
+    return tuple(c for c, h in zip((*problem.x, problem.y), hidden, strict=True) if h)
+
+
+def narrow_columns(problem: RegressionProblem) -> tuple[str, ...]:
+    """Return the names of narrow columns, response included; with groups, if most have it so."""
+    variance, error = noisy_variances(problem)
     small = (variance + CERTAINTY * error < NARROW_VARIANCE) & (error < NARROW_VARIANCE / 2)
-    return tuple(c for c, share in zip(columns, small.mean(axis=0), strict=True) if share > 0.5)
+    return tuple(
+        c
+        for c, share in zip((*problem.x, problem.y), small.mean(axis=0), strict=True)
+        if share > 0.5
+    )
 
 
 def caution(problem: RegressionProblem) -> str | None:

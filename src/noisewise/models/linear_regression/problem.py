@@ -57,7 +57,9 @@ class RegressionProblem:
     ``z`` holds the noisy sums in the order of ``numerics.gram_packing``, columns (x, y).
     ``moments`` holds noisy sums of monomials of x in the box where the release has them (group,
     monomial); ``exponents`` names each by the sorted positions in ``x`` of its factors. ``others``
-    are further observations of the same sums, from releases combined.
+    are further observations of the same sums, from releases combined. ``scale_free``: no prior was
+    given, and method ``exact`` takes the one that knows no units (``scale_free.py``) in place of
+    ``response`` and ``covariates``.
     """
 
     x: tuple[str, ...]
@@ -74,6 +76,7 @@ class RegressionProblem:
     moments: np.ndarray | None = None
     exponents: tuple[tuple[int, ...], ...] = ()
     others: tuple[Observation, ...] = ()
+    scale_free: bool = False
 
     @property
     def observation(self) -> Observation:
@@ -134,7 +137,7 @@ def regression_problem(
         covariates, response, z, sizes.astype(float), statistic.count, float(block.noise_scales[0]),
         block.noise.mechanism, inner, outer, units,
         None if release.groups is None else release.groups.keys,
-        *_monomials(release, covariates),
+        *_monomials(release, covariates), scale_free=not prior,
     )  # fmt: skip
 
 

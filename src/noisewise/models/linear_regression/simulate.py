@@ -20,11 +20,15 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage
+from noisewise.models.linear_regression import scale_free
 from noisewise.models.linear_regression.analyst import ANALYST
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
-from noisewise.models.linear_regression.posterior_draws import prior_draws
+from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.simulate.trials import (
+    CELLS,
+    PRIOR_DRAWS,
+    QUIET,
     BatchSimulator,
     Trials,
     check_guesses,
@@ -40,16 +44,10 @@ MAX_BATCHES = 100
 """Batches of proposals before giving up: two million in all (chosen)."""
 REACH = 4
 """Noise scales by which a noisy sum may lie outside what records in the box add up to."""
-CELLS = 4_000_000
-"""Numbers held at once while records are made: 32 MiB (chosen)."""
 FILLED = 3.0
 """Standard deviations either way with which a column is taken to fill its bounds (chosen)."""
 EXPLAINED = 0.5
 """Share of the response's variance that the covariates are taken to explain (chosen)."""
-PRIOR_DRAWS = 20_000
-"""Draws behind the width of the prior's intervals (chosen)."""
-QUIET = 1e-12
-"""Noise scale, in the box, that is as good as none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +69,13 @@ def from_prior(
     kept_truth: list[np.ndarray] = []
     found = 0
     for _ in range(MAX_BATCHES):
-        drawn = prior_parameters(rng, problem.box_prior, (PROPOSALS,))
         sizes = np.full(PROPOSALS, float(n))
-        made = statistics_of(rng, drawn, sizes, min(q, n - 1))
+        if problem.scale_free:
+            drawn, means = scale_free.draw_parameters(rng, (PROPOSALS,), q - 1, n)
+            made = statistics_of(rng, drawn, sizes, min(q, n - 1))._replace(mean=means)
+        else:
+            drawn = prior_parameters(rng, problem.box_prior, (PROPOSALS,))
+            made = statistics_of(rng, drawn, sizes, min(q, n - 1))
         z = _noisy(rng, problem, _sums(made.mean, made.factor, n), n)
         fits = _fits(z, n, problem, q)
         kept_z.append(z[fits])
@@ -224,7 +226,7 @@ class RegressionScene:
 
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the response's prior."""
-        return interval_widths(prior_draws(self.problem.response, self.names, PRIOR_DRAWS), level)
+        return interval_widths(draws_before(self.problem, PRIOR_DRAWS), level)
 
 
 class RegressionSimulator(BatchSimulator[RegressionProblem]):
@@ -271,7 +273,7 @@ class RegressionSimulator(BatchSimulator[RegressionProblem]):
             "n": round(float(problem.n[0])),
             "mechanism": problem.mechanism,
             "noise_scale": problem.noise_scale,
-            "prior": f"response {problem.response}; covariates {problem.covariates}",
+            "prior": prior_in_words(problem),
         }
 
 

@@ -1,0 +1,4 @@
+"""Calibration on tables that nobody here wrote, with bounds that fit and bounds guessed too wide.
+
+python -m experiments.real_tables [--samples 200] [--seed 7] [--data FOLDER] [--out FILE]
+"""

@@ -1,0 +1,215 @@
+"""The default prior of method ``exact``: it knows no units, so bounds guessed too wide do no harm.
+
+    x ~ N(μ, τ²),            τ² ~ InverseWishart(diag(a_j²), d)
+    y | x ~ N(θᵀ(x, 1), σ²),  θ_j | σ² ~ N(0, g σ² / a_j²),  σ² ~ InverseGamma(1, b²)
+    a_j² ~ BetaPrime(0.15, ½),   b² ~ BetaPrime(½, ½),   g/3 ~ BetaPrime(½, ½),   μ, E y flat
+
+Every column has an unknown scale, a_j for covariates and b for the response's error (A. Huang,
+M. P. Wand, "Simple marginally noninformative prior distributions for covariance matrices", Bayesian
+Analysis 8, 2013). Slopes are thought of in units of σ / a_j, with an unknown common size √g: no
+bound enters but as the unit in which b is half-Cauchy and a_j has a like distribution with more
+mass near zero, where a column that uses little of its bounds is. The exponents were chosen among
+those that cover on the study of real tables (docs/evidence-real-tables.md).
+
+Given the scales everything is conjugate, and ``collapsed.py`` applies. Flat means are its limit
+κ0 → 0, with one degree of freedom less for τ² and half a one for σ², since a conjugate prior of the
+means is in units of τ and σ and a flat one is not. The scales are sampled with the statistic:
+
+    log a_j - ρ_j,   log b - l_q,   log g           (ρ, l as in ``coordinates.py``; volume 1).
+
+Records lie in the box, so their means do: the joint density is restricted to means w̄ in [-1, 1].
+
+*Warped coordinates.* The sampler moves m with w̄ = tanh m. A variance that is a few noise deviations
+above zero has a narrow peak and, in ρ, a long plateau towards -∞; so the sampler moves t_j with
+exp(2 ρ_j) = c_j log(1 + exp t_j), where c_j is the noise of the variance: linear where the column
+is visible, logarithmic where it is hidden. And g_j = sinh h_j: where the error or a residual
+variance is hidden, g_j has the tail of a power law, h_j that of an exponential.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.models.linear_regression.collapsed import BoxPrior
+from noisewise.models.linear_regression.coordinates import Point, Shape
+from noisewise.models.linear_regression.initial_values import DrawnParameters
+from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.distributions import draw_inverse_wishart_factors
+from noisewise.numerics.gram_packing import total_positions
+from noisewise.numerics.matrices import (
+    Matrix,
+    constant,
+    each,
+    is_entries,
+    joined,
+    listed,
+    scaled,
+)
+
+COVARIATE_SCALE = (0.15, 0.5)
+"""Beta-prime exponents of a_j² near zero and at infinity (the study of real tables)."""
+ERROR_SCALE = (0.5, 0.5)
+"""The same of b²: b is half-Cauchy (the study of real tables)."""
+SLOPE_SCALE = (0.5, 0.5)
+"""The same of g / SLOPE_UNIT: √g is half-Cauchy with scale √3 (the study of real tables)."""
+SLOPE_UNIT = 3.0
+ERROR_SHAPE = 1.0
+"""Shape of σ² given b (chosen: a scaled inverse χ² of two degrees of freedom)."""
+FLAT = 1e-12
+"""Precision of means and intercept, in place of zero."""
+FARTHEST = 16.0
+"""Limit of |h_j| and of the scales' coordinates (chosen). exp(-16) is far below what data or noise
+could show, and beyond it rounding would make singular matrices of regular ones."""
+LOWEST = 60.0
+"""Limit of -t_j (chosen): a variance of exp(-60) noise deviations is zero to everyone."""
+OUTSIDE = 1e10
+"""Taken off the log density for every coordinate beyond its limit (chosen): never accepted."""
+WORDS = (
+    "each column's mean anywhere and its scale unknown; slopes of either sign, their size unknown"
+)
+"""The prior in words, for summaries and pages."""
+
+
+def plain_coordinates(w: Matrix, shape: Shape, unit: Matrix) -> tuple[Matrix, jax.Array]:
+    """Return the coordinates v behind warped ones, scales last, and log |dv/dw|.
+
+    Args:
+        w: warped coordinates.
+        shape: of the statistic, with unknown scales.
+        unit: noise c_j of every column's variance.
+    """
+    q, m = shape.q, shape.rank
+    end = shape.statistic - shape.noisy_n
+    parts = w[:q], w[q + m : end], w[shape.statistic :]
+    t, log_n = w[q : q + m], w[end : shape.statistic]
+    beyond = each(lambda e: jnp.where(jnp.abs(e) > FARTHEST, OUTSIDE, 0.0), joined(*parts)).sum()
+    beyond = beyond + each(lambda e: jnp.where(e < -LOWEST, OUTSIDE, 0.0), t).sum()
+    centre, h, u = (each(lambda e: jnp.clip(e, -FARTHEST, FARTHEST), part) for part in parts)
+    t = each(lambda e: jnp.maximum(e, -LOWEST), t)
+    soft = each(_softplus, t)
+    rho = each(lambda e: 0.5 * jnp.log(e), unit[:m] * soft)
+    up = each(jnp.exp, h)
+    volume = -each(lambda e: _softplus(-e), t).sum() - each(jnp.log, soft).sum()
+    volume = volume + each(jnp.log, 0.5 * (up + 1 / up)).sum() - beyond
+    mean = each(jnp.tanh, centre)
+    # 1 - tanh² loses all digits far out; 2 log(2 / (e^m + e^-m)) does not.
+    volume = (
+        volume - 2 * each(lambda e: jnp.abs(e) + jnp.log1p(jnp.exp(-2 * jnp.abs(e))), centre).sum()
+    )
+    return joined(mean, rho, 0.5 * (up - 1 / up), log_n, u), volume
+
+
+def warped_coordinates(v: np.ndarray, shape: Shape, unit: np.ndarray) -> np.ndarray:
+    """Return the warped coordinates (group, …, coordinate): the inverse, without the scales'."""
+    q, m = shape.q, shape.rank
+    ratio = np.exp(2 * v[..., q : q + m]) / unit[:, None, :m]
+    t = np.maximum(ratio + np.log(-np.expm1(-ratio)), 1 - LOWEST)
+    end = shape.statistic - shape.noisy_n
+    h = np.clip(np.arcsinh(v[..., q + m : end]), 1 - FARTHEST, FARTHEST - 1)
+    centre = np.arctanh(np.clip(v[..., :q], -1 + 1e-9, 1 - 1e-9))
+    return np.concatenate([centre, t, h, v[..., end:]], axis=-1)
+
+
+def variance_units(problem: RegressionProblem) -> np.ndarray:
+    """Return the noise c_j (group, column) of the variances that the released sums give."""
+    q = len(problem.x) + 1
+    n = problem.n[:, None]
+    mean = np.clip(problem.z[:, total_positions(q)] / n, -1, 1)
+    return np.asarray(problem.noise_scale / n * np.sqrt(1 + 4 * mean**2))
+
+
+def prior_at(
+    p: Point, v: Matrix, shape: Shape, prior: BoxPrior | None
+) -> tuple[BoxPrior, jax.Array]:
+    """Return the conjugate prior at coordinates v, and the log density of its scales.
+
+    The given one, whose scales are known; or, where it is None, this module's.
+    """
+    if prior is None:
+        return conjugate_prior(p, v, shape)
+    return prior.entries() if is_entries(v) else prior, jnp.zeros(())
+
+
+def conjugate_prior(p: Point, v: Matrix, shape: Shape) -> tuple[BoxPrior, jax.Array]:
+    """Return the prior given the scales in v, and the scales' log density.
+
+    The density holds what ``collapsed`` takes for constant: the normalisers of both conjugate
+    priors, which are powers of the scales.
+    """
+    log_a, log_b, log_g = _log_scales(p, v, shape)
+    d = shape.q - 1
+    square, rate, g = each(lambda e: jnp.exp(2 * e), log_a), jnp.exp(2 * log_b), jnp.exp(log_g)
+    low, high = COVARIATE_SCALE
+    value = (2 * low + d + 1) * log_a.sum() - (low + high) * each(jnp.log1p, square).sum()
+    low, high = ERROR_SCALE
+    value = value + 2 * (low + ERROR_SHAPE) * log_b - (low + high) * jnp.log1p(rate)
+    low, high = SLOPE_SCALE
+    value = value + (low - 0.5 * d) * log_g - (low + high) * jnp.log1p(g / SLOPE_UNIT)
+    precision = joined(scaled(1 / g, square), constant(np.array([FLAT]), square))
+    prior = BoxPrior(
+        constant(np.zeros(d + 1), v), _diagonal(precision), jnp.asarray(ERROR_SHAPE - 0.5), rate,
+        constant(np.zeros(d), v), jnp.asarray(FLAT), _diagonal(square), jnp.asarray(d - 1.0),
+    )  # fmt: skip
+    return prior, value
+
+
+def _log_scales(p: Point, v: Matrix, shape: Shape) -> tuple[Matrix, jax.Array, jax.Array]:
+    """Return log a (covariate), log b and log g."""
+    q, m = shape.q, shape.rank
+    d, rho, u = q - 1, v[q : q + m], v[shape.statistic :]
+    if m < q:
+        rows = (p.factor[m:] ** 2).sum(axis=1)
+        rho = joined(rho, each(lambda e: 0.5 * jnp.log(e), rows))
+    last = p.log_diagonal[d] if m == q else rho[d]
+    return u[:d] + rho[:d], u[d] + last, u[d + 1]
+
+
+def _softplus(t: jax.Array) -> jax.Array:
+    return jnp.maximum(t, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(t)))
+
+
+def _diagonal(values: Matrix) -> Matrix:
+    """Return a square matrix with these values on its diagonal."""
+    if not is_entries(values):
+        return jnp.diag(values)
+    size = len(values)
+    return listed([[values[i] if i == j else 0.0 for j in range(size)] for i in range(size)])
+
+
+def draw_scales(
+    rng: np.random.Generator, shape: tuple[int, ...], d: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw a (…, covariate), b and g from their prior, in the box."""
+
+    def beta_prime(exponents: tuple[float, float], size: tuple[int, ...]) -> np.ndarray:
+        # By logarithms: a gamma variate of shape 0.15 may be too small for a floating number.
+        logs = [np.log(rng.standard_gamma(e + 1, size)) + np.log(rng.random(size)) / e
+                for e in exponents]  # fmt: skip
+        return np.asarray(np.exp(np.clip(logs[0] - logs[1], -200, 200)))
+
+    a = np.sqrt(beta_prime(COVARIATE_SCALE, (*shape, d)))
+    return a, np.sqrt(beta_prime(ERROR_SCALE, shape)), SLOPE_UNIT * beta_prime(SLOPE_SCALE, shape)
+
+
+def draw_parameters(
+    rng: np.random.Generator, shape: tuple[int, ...], d: int, n: float
+) -> tuple[DrawnParameters, np.ndarray]:
+    """Draw parameters from the prior, and the means (…, column) of n records that come with them.
+
+    Means of records are uniform in the box, whatever the scales; given them, the law's means are
+    normal around them, as a flat prior says.
+    """
+    a, b, g = draw_scales(rng, shape, d)
+    variance = b**2 / rng.standard_gamma(ERROR_SHAPE, shape)
+    slopes = rng.standard_normal((*shape, d)) * np.sqrt(g * variance)[..., None] / a
+    unit = draw_inverse_wishart_factors(rng, np.eye(d), np.full(shape, float(d)))
+    x_factor = a[..., :, None] * unit
+    means = rng.uniform(-1, 1, (*shape, d + 1))
+    white = np.einsum("...ij,...j->...i", x_factor, rng.standard_normal((*shape, d)))
+    x_mean = means[..., :d] + white / np.sqrt(n)
+    error = np.sqrt(variance / n) * rng.standard_normal(shape)
+    intercept = means[..., d] - np.sum(slopes * means[..., :d], axis=-1) - error
+    theta = np.concatenate([slopes, intercept[..., None]], axis=-1)
+    return DrawnParameters(theta, variance, x_mean, x_factor), means
