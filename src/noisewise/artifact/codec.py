@@ -162,7 +162,7 @@ def encode(value: Release) -> dict[str, Any]:
     return {
         "family": value.family,
         "model": {k: list(v) if isinstance(v, tuple) else v for k, v in value.model.items()},
-        "guarantee": encode_fields(value.guarantee),
+        "guarantee": _encode_guarantee(value.guarantee),
         "population": encode_fields(value.population),
         "groups": None if value.groups is None else encode_fields(value.groups),
         "bounds": {c: [b.lower, b.upper] for c, b in value.bounds.items()},
@@ -172,7 +172,15 @@ def encode(value: Release) -> dict[str, Any]:
         "receipt": None if value.receipt is None else encode_fields(value.receipt),
         "software": value.software,
         "created": value.created,
+        # Absent where nothing was selected, as in files of version 0.1: their digests stay valid.
+        **({} if value.where is None else {"where": value.where}),
     }
+
+
+def _encode_guarantee(value: Guarantee) -> dict[str, Any]:
+    optional = ("unit", "max_records")
+    fields = encode_fields(value)
+    return {k: v for k, v in fields.items() if v is not None or k not in optional}
 
 
 def _encode_selection(value: Selection) -> dict[str, Any]:
@@ -216,6 +224,7 @@ def decode(top: Fields) -> Release:
         "receipt": None if receipt is None else _receipt(receipt),
         "software": top.take("software"),
         "created": created,
+        "where": top.optional("where"),
     }
     top.done()
     return Release(**fields)
@@ -245,6 +254,8 @@ def _guarantee(value: Any) -> Guarantee:
         delta=f.take("delta"),
         rho=f.take("rho"),
         within=f.take("within"),
+        unit=f.optional("unit"),
+        max_records=f.optional("max_records"),
     )
     f.done()
     return decoded

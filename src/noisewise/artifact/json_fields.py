@@ -25,6 +25,10 @@ class Fields:
             raise ReleaseError(f"{self.where}: {name!r} is missing")
         return self._left.pop(name)
 
+    def optional(self, name: str) -> Any:
+        """Return the field, or None where it is missing."""
+        return self._left.pop(name, None)
+
     def items(self, name: str) -> list[Any]:
         """Return the field, which must be a list."""
         value = self.take(name)

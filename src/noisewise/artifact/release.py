@@ -140,7 +140,8 @@ class Release:
     """One small public file. Build it with ``nw.release``, read it with ``Release.load``.
 
     ``model`` holds the few words a family needs ("x", "y", the distribution); everything about
-    privacy and noise has a field of its own.
+    privacy and noise has a field of its own. ``where`` is the public condition that selected the
+    records, such as ``age >= 18``; None where all of the table's were taken.
 
     Example:
         >>> import noisewise as nw
@@ -163,6 +164,7 @@ class Release:
     receipt: Receipt | None = None
     software: str = "noisewise"
     created: str = ""
+    where: str | None = None
 
     def __new__(cls, family: str = "", *_: object, **__: object) -> Release:
         """Make an instance of the class that stands for releases of this family."""
@@ -255,7 +257,7 @@ class Release:
     @property
     def unit(self) -> str | None:
         """The column that says whose a record is, where people are protected; else None."""
-        columns = (b.statistic.person_column for b in self.blocks)
+        columns = (self.guarantee.unit, *(b.statistic.person_column for b in self.blocks))
         return next((c for c in columns if c is not None), None)
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -33,6 +34,7 @@ from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest_bounds
 from noisewise.privacy.budget import BOUNDS, Terms, equal_shares, shares
+from noisewise.privacy.conditions import Condition, in_words, parse_where
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.ledger.accounts import cost_of
@@ -43,6 +45,7 @@ from noisewise.privacy.selection import refuse_selection
 from noisewise.privacy.sensitivity import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import (
+    Capped,
     Histogram,
     Part,
     Person,
@@ -86,7 +89,8 @@ class Order:
     """What a model asks for.
 
     ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
-    owner could have named levels for what is not on a public list, as ``other`` does.
+    owner could have named levels for what is not on a public list, as ``other`` does. ``weighed``
+    is the person whose share a record is, where statistics weigh people.
     """
 
     family: str
@@ -101,7 +105,20 @@ class Order:
     fill: Mapping[str, float | Level] = field(default_factory=dict)
     other: Mapping[str, Level] = field(default_factory=dict)
     takes_other: bool = False
-    person: Person | None = None
+    weighed: Person | None = None
+
+    @cached_property
+    def where(self) -> tuple[Condition, ...]:
+        """The conditions that select records."""
+        return parse_where(self.options.where)
+
+    @property
+    def person(self) -> Person | Capped | None:
+        """Whose a record is, and how a person is bounded; None where a record is a person."""
+        guarantee = self.terms.guarantee
+        if guarantee.unit is None or guarantee.max_records is None:
+            return self.weighed
+        return Capped(guarantee.unit, guarantee.max_records)
 
     @property
     def private_bounds(self) -> dict[str, PrivateBounds]:
@@ -116,6 +133,11 @@ class Order:
 
 def publish(source: Any, order: Order) -> Release:
     """Carry the order out; return the release."""
+    if order.terms.guarantee.unit is not None and order.person is None:
+        raise ArgumentError(
+            "max_records: unit needs it, the number of a person's records that may count, such as "
+            "max_records=1"
+        )
     names = order.kinds + ((BOUNDS,) if order.private_bounds else ())
     costs = shares(order.terms.cost, names, order.options.split)
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
@@ -123,9 +145,7 @@ def publish(source: Any, order: Order) -> Release:
         return blank
     payment = Payment(order)
     reader = open_source(source)
-    group = () if order.groups is None else (order.groups.column,)
-    person = () if order.person is None else (order.person.column,)
-    reader.check(tuple(order.bounds), (*order.coded, *group, *person))
+    check_columns(reader, order)
     refuse_selection(reader.selection(), order.terms.guarantee.neighbours)
     if order.private_bounds:
         bounds, selections = _search(reader, order, costs[BOUNDS], payment)
@@ -136,7 +156,7 @@ def publish(source: Any, order: Order) -> Release:
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
     public = PublicColumns(bounds, order.fill, order.other)
     parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
-    plan = SumPlan(parts, order.group_code, order.person)
+    plan = SumPlan(parts, order.group_code, order.person, order.where)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
     receipt = payment.pay()
@@ -145,6 +165,16 @@ def publish(source: Any, order: Order) -> Release:
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
     return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+
+
+def check_columns(reader: Source, order: Order, numeric: tuple[str, ...] = ()) -> None:
+    """Raise a DataError unless the columns of the order exist and have a usable type."""
+    group = () if order.groups is None else (order.groups.column,)
+    unit = order.person.column if order.person is not None else order.terms.guarantee.unit
+    person = () if unit is None else (unit,)
+    compared = tuple(c.column for c in order.where if c.is_numeric)
+    named = tuple(c.column for c in order.where if not c.is_numeric)
+    reader.check((*order.bounds, *numeric, *compared), (*order.coded, *group, *person, *named))
 
 
 def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
@@ -188,7 +218,7 @@ def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
 
 
 def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
-    return calibrate(terms.mechanism, sensitivity(statistic, terms.relation), cost)
+    return calibrate(terms.mechanism, sensitivity(statistic, terms.relation, terms.records), cost)
 
 
 class Payment:
@@ -196,8 +226,8 @@ class Payment:
 
     def __init__(self, order: Order) -> None:
         self._family = order.family
-        person = None if order.person is None else order.person.column
-        self._cost = cost_of(order.terms.guarantee, person)
+        unit = order.terms.guarantee.unit if order.weighed is None else order.weighed.column
+        self._cost = cost_of(order.terms.guarantee, unit)
         self._receipt: Receipt | None = None
         self._options = options = order.options
         if options.ledger is None and options.dataset is not None:
@@ -231,7 +261,8 @@ def _search(
         ProductSums(present, ((),)),
         *(Histogram(f) for f in lattices.values()),
     )
-    sums = reader.sum(SumPlan(parts, order.group_code), order.options.progress)
+    plan = SumPlan(parts, order.group_code, order.person, order.where)
+    sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
     payment.pay()
     each = equal_shares(cost, len(lattices))
@@ -256,8 +287,9 @@ def refuse_unfit(sums: Sums, order: Order) -> None:
         return
     if sums.missing:
         column = sums.missing[0]
+        why = "nobody is left out" if order.terms.guarantee.hides_size else "n is public"
         raise DataError(
-            f"column {column!r} has missing values. Under replace-one neighbours n is public, so "
+            f"column {column!r} has missing values. Under replace-one neighbours {why}, so "
             f"no record may be left out: {_remedy(column, order)}, or use neighbours='add-remove'"
         )
     if not sums.sizes.any():
@@ -267,7 +299,7 @@ def refuse_unfit(sums: Sums, order: Order) -> None:
 def _remedy(column: str, order: Order) -> str:
     if order.groups is not None and column == order.groups.column:
         return "put such records into a group of the list"
-    if order.person is not None and column == order.person.column:
+    if column in (order.terms.guarantee.unit, order.weighed and order.weighed.column):
         return "say whose records they are"
     return "name a public fill"
 
@@ -295,11 +327,12 @@ def assemble(
         receipt=receipt,
         software=f"noisewise {VERSION}, opendp {version('opendp')}",
         created=now.isoformat(timespec="seconds"),
+        where=in_words(order.where),
     )
 
 
 def _population(terms: Terms, sizes: np.ndarray) -> Population:
-    if terms.relation == "replace-one":
+    if not terms.count:
         return Population("public", tuple(int(n) for n in sizes))
     # A record that moves between groups leaves the total alone: only then is it public.
-    return Population("noisy", total=int(sizes.sum()) if terms.relation == "move" else None)
+    return Population("noisy", total=None if terms.guarantee.hides_size else int(sizes.sum()))

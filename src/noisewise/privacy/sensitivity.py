@@ -7,6 +7,9 @@ The relations between neighbouring tables:
 * ``move``: replace-one where the table is split by a secret group column: the record may leave one
   group and enter another (``docs/proofs/sensitivity.md``, section 6).
 
+Where people are protected with several records, of which at most k count, the bounds of one record
+give that of a person (``docs/proofs/units.md``).
+
 A statistic is published only if its kind has a `StatisticPrivacy` here: its bound, what to sum, and
 its usual share of the budget. Those that come with noisewise are in ``statistics.py``.
 """
@@ -145,16 +148,40 @@ def find_privacy(kind: str) -> StatisticPrivacy[Any]:
     return _PRIVACY[kind]
 
 
-def sensitivity(statistic: Statistic, relation: Relation) -> Sensitivity:
-    """Return the bound for any statistic under any relation."""
+def sensitivity(statistic: Statistic, relation: Relation, records: int = 1) -> Sensitivity:
+    """Return the bound for any statistic under any relation.
+
+    Args:
+        statistic: what is published.
+        relation: what turns a table into its neighbour.
+        records: how many records of the person who changes count at most.
+    """
     privacy = find_privacy(statistic.kind)
-    if relation != "move":
-        return privacy.bound(statistic, relation == "replace-one")
-    return _moved(privacy.bound(statistic, True), privacy.bound(statistic, False))
+    single = privacy.bound(statistic, False)
+    if relation == "add-remove":
+        return _of_person(single, single, records)
+    replace = privacy.bound(statistic, True)
+    moved = _moved(replace, single) if relation == "move" else replace
+    return _of_person(moved, single, records)
 
 
 def _moved(replace: Sensitivity, single: Sensitivity) -> Sensitivity:
     """Return the bound of section 6: out of one group, into another; or replaced in place."""
     return Sensitivity(
         max(replace.l1, 2 * single.l1), max(replace.l2_squared, 2 * single.l2_squared)
+    )
+
+
+def _of_person(first: Sensitivity, single: Sensitivity, records: int) -> Sensitivity:
+    """Return the bound of a person with 1 to ``records`` records (``docs/proofs/units.md``).
+
+    One record changes by ``first``; each other one is changed likewise, or comes or goes.
+    """
+    more = records - 1
+    worst = max(first.l2_squared, single.l2_squared)
+    cross = 4 * more**2 * first.l2_squared * worst
+    root = math.isqrt(cross)
+    return Sensitivity(
+        first.l1 + more * max(first.l1, single.l1),
+        first.l2_squared + more**2 * worst + root + (root * root < cross),
     )
