@@ -15,12 +15,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import noisewise as nw
 from noisewise.artifact import (
+    ArgumentError,
     Bounds,
     Clamped,
+    DataError,
     Gram,
     Monomials,
     PowerSums,
+    ReleaseError,
     Statistic,
     Tables,
 )
@@ -245,7 +249,7 @@ def test_sums_are_the_oracles(monkeypatch: pytest.MonkeyPatch, most: int, compac
     monkeypatch.setattr(record_cap, "COMPACT_ROWS", compact)
     for seed in range(5):
         frame = crowd(80, seed, gaps=seed % 2 == 1)
-        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        rows: list[Any] = frame.astype(object).where(frame.notna(), None).to_dict("records")
         for plan in (gram_plan(most), gram_plan(most, group=False)):
             found, expected = open_source(frame).sum(plan), reference_sums(rows, plan)
             for part, other in zip(found.parts, expected.parts, strict=True):
@@ -291,3 +295,136 @@ def test_the_choice_is_fair(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_priorities_are_random_bits() -> None:
     assert len(np.unique(record_cap.priorities(1000))) == 1000
     assert len(record_cap.priorities(0)) == 0
+
+
+# -- releases --------------------------------------------------------------------------------------
+
+WORDS: dict[str, Any] = {"x": "x", "y": "y", "bounds": {"x": (-1, 1), "y": (0, 2)}, "epsilon": 1.0}
+
+
+@pytest.mark.usefixtures("exact")
+def test_what_is_public_about_the_number_of_records() -> None:
+    """With one record each it is that of people; with more it is a secret, under both relations."""
+    frame = crowd(80, 1)
+    groups = {"g": [0, 1]}
+    one = nw.release.linear_regression(frame, **WORDS, unit="id", max_records=1)
+    assert (one.n, one.unit) == (9, "id")
+    two = nw.release.linear_regression(frame, **WORDS, unit="id", max_records=2)
+    assert two.population.policy == "noisy"
+    assert two.block("gram").scaled[-1, 0] == 18
+    both = nw.release.linear_regression(frame, **WORDS, unit="id", max_records=2, groups=groups)
+    assert both.population.total is None
+    assert both.block("gram").scaled[-1].sum() == 18
+    alone = nw.release.linear_regression(frame, **WORDS, unit="id", max_records=1, groups=groups)
+    assert alone.population.total == 9
+    for release in (one, two, both, alone):
+        assert nw.Release.from_json(release.to_json()) == release
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_noise_is_that_of_the_claim(relation: Any, grouped: bool, most: int) -> None:
+    shared: dict[str, Any] = {"neighbours": relation, "unit": "id", "max_records": most}
+    shared |= {"groups": {"g": [0, 1]}} if grouped else {}
+    frame = crowd(80, 2)
+    releases = [
+        nw.release.linear_regression(frame, **WORDS, count_clamped=True, monomials=True, **shared),
+        nw.release.exponential_family(
+            frame, column="x", family="normal", bounds=(-1, 1), epsilon=1.0, **shared
+        ),
+        nw.release.graphical_model(
+            frame, cliques=[("a",)], levels={"a": [0, 1]}, epsilon=1.0, **shared
+        ),
+    ]
+    asked: Relation = "move" if grouped and relation == "replace-one" else relation
+    for release in releases:
+        assert f"(all rows of one 'id', of which at most {most} count" in release.statement()
+        for block in release.blocks:
+            claim = sensitivity(block.statistic, asked, most)
+            assert block.noise.sensitivity == claim.l1
+            assert block.statistic.counts_records in (None, counted(asked, most))
+
+
+def test_private_bounds_are_chosen_for_people() -> None:
+    """Penalties move k times as far, and the search costs its share whatever k is."""
+    from fractions import Fraction
+
+    from noisewise.privacy.budget import terms
+    from noisewise.privacy.options import PrivacyOptions
+    from noisewise.privacy.private_quantiles import penalty_change
+
+    a = Fraction(1, 100)
+    for relation, one in (("replace-one", 100), ("add-remove", 99)):
+        for most in (1, 2, 7):
+            options = PrivacyOptions(
+                epsilon=1.0,
+                neighbours=relation,  # type: ignore[arg-type]
+                unit="id",
+                max_records=most,
+            )
+            assert penalty_change(a, terms(options)) == most * one
+    limits = {"x": nw.release.PrivateBounds(within=(-2, 2)), "y": (0, 2)}
+    words = {**WORDS, "bounds": limits}
+    made = nw.release.linear_regression(crowd(500, 3), **words, unit="id", max_records=2)
+    assert made.selections[0].column == "x"
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"unit": "id"}, r"max_records: unit='id' needs it, .* such as max_records=1"),
+    ({"max_records": 2}, "max_records: goes with unit"),
+    ({"unit": "id", "max_records": 0}, r"max_records: must be in \[1, 1048576\], not 0"),
+    ({"unit": "id", "max_records": True}, "max_records: must be a whole number, not"),
+    ({"unit": "id", "max_records": 2.0}, "max_records: must be a whole number, not 2.0"),
+    ({"unit": 3, "max_records": 1}, "unit: must be a column name, not int"),
+    ({"unit": "x", "max_records": 1}, "unit must not be among the statistics' columns"),
+    ({"unit": "g", "max_records": 1, "groups": {"g": [0, 1]}}, "unit: 'g' is the column of the g"),
+    (
+        {"unit": "id", "max_records": 1, "groups": {"g": [0, 1]}, "sizes": "public"},
+        "sizes: goes without unit; a person may have records in several groups",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "message"), REFUSED)
+def test_refused_before_the_table_is_read(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        nw.release.linear_regression("nowhere.parquet", **WORDS, **more)
+
+
+def test_nobody_may_be_left_out_under_replace_one() -> None:
+    frame = crowd(40, 4).astype({"id": "Float64"})
+    frame.loc[3, "id"] = None
+    for most, why in ((1, "n is public"), (2, "nobody is left out")):
+        with pytest.raises(DataError, match=f"column 'id' .* {why}.* say whose records they are"):
+            nw.release.linear_regression(frame, **WORDS, unit="id", max_records=most)
+    nw.release.linear_regression(frame, **WORDS, unit="id", max_records=2, neighbours="add-remove")
+
+
+def test_a_file_cannot_claim_a_unit_it_does_not_bound() -> None:
+    made = nw.release.linear_regression(crowd(40, 5), **WORDS, unit="id", max_records=2)
+    text = made.to_json()
+    for wrong, said in (
+        (text.replace('"max_records": 2', '"max_records": 1'), "n is public|sha256"),
+        (text.replace(',\n    "max_records": 2', ""), "a unit needs max_records"),
+        (text.replace('"unit": "id"', '"unit": "x"'), "unit must not be among the statistics"),
+        (text.replace('"unit": "id",\n    ', ""), "max_records goes with a unit"),
+        (text.replace('"max_records": 2', '"max_records": 2.5'), "max_records must be a whole"),
+    ):
+        assert wrong != text
+        with pytest.raises(ReleaseError, match=said):
+            nw.Release.from_json(wrong)
+
+
+def test_an_account_has_one_unit(tmp_path: Any) -> None:
+    from noisewise.privacy.ledger import open_ledger
+
+    path = tmp_path / "ledger.db"
+    with open_ledger(path, create=True) as ledger:
+        ledger.set_budget("people", epsilon=10.0)
+    frame = crowd(40, 6)
+    shared: dict[str, Any] = {"ledger": path, "dataset": "people"}
+    nw.release.linear_regression(frame, **WORDS, unit="id", max_records=2, **shared)
+    nw.release.linear_regression(frame, **WORDS, unit="id", max_records=1, **shared)
+    with pytest.raises(nw.BudgetError, match="unit"):
+        nw.release.linear_regression(frame, **WORDS, **shared)

@@ -113,7 +113,7 @@ class Guarantee:
             }[self.neighbours]
         else:
             most = self.max_records
-            cap = "" if most is None else f", of which {most} at most {_counts(most)}"
+            cap = "" if most is None else f", of which at most {most} {_counts(most)}"
             change = {
                 "replace-one": "replacing all records of any one person by any others",
                 "add-remove": "adding or removing all records of any one person",

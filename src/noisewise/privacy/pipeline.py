@@ -135,8 +135,8 @@ def publish(source: Any, order: Order) -> Release:
     """Carry the order out; return the release."""
     if order.terms.guarantee.unit is not None and order.person is None:
         raise ArgumentError(
-            "max_records: unit needs it, the number of a person's records that may count, such as "
-            "max_records=1"
+            f"max_records: unit={order.terms.guarantee.unit!r} needs it, the number of a person's "
+            "records that may count, such as max_records=1"
         )
     names = order.kinds + ((BOUNDS,) if order.private_bounds else ())
     costs = shares(order.terms.cost, names, order.options.split)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from noisewise.artifact import DataError, SourceError
+from noisewise.artifact import ArgumentError, DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import KeptRecords
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "pyspark": "Spark"}
 """What an error calls an engine, by Ibis's name for it."""
 
+UNFIT_ENGINES = {"sqlite": "SQLite"}
+"""Engines that cannot form the sums, by Ibis's name for them (no cast from text to double)."""
+
 Answer = TypeVar("Answer")
 
 
@@ -70,6 +73,12 @@ class IbisSource:
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Raise where a column does not exist, or is not of a fitting type."""
+        engine = self._ask("looking up the table", lambda: self._table.get_backend().name)
+        if engine in UNFIT_ENGINES:
+            raise ArgumentError(
+                f"source: {UNFIT_ENGINES[engine]} behind Ibis cannot form the sums; write the "
+                "table to a Parquet file, or read the database with DuckDB"
+            )
         types = self._ask("reading the names of columns", lambda: dict(self._table.schema()))
         for column in (*numeric, *coded):
             if column not in types:
