@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -11,14 +10,11 @@ from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.forms import ReleaseForm, find_form
 from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.sensitivity import MAX_FLOAT, check_noise
 from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
-
-
-MAX_FLOAT = Fraction(sys.float_info.max)
-"""The largest sum of costs that an error message can show as a number."""
 
 
 def check_release(release: Release) -> None:
@@ -36,6 +32,7 @@ def check_release(release: Release) -> None:
     _check_population(release)
     _check_bounds(release)
     _check_cost(release)
+    check_noise(release)
 
 
 def _check_words(release: Release) -> None:
