@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -165,45 +166,53 @@ def _largest_exact(
     return max(int(d.sum()) for d in apart), max(int((d * d).sum()) for d in apart)
 
 
-@pytest.mark.evidence
+PEOPLE = 120
+"""People in every run of the tests; the evidence takes ten times as many, and all pairs of them."""
+
+
+@pytest.mark.parametrize("size", [PEOPLE, pytest.param(10 * PEOPLE, marks=pytest.mark.evidence)])
 @pytest.mark.parametrize("most", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_random_people_with_up_to_five_records(relation: Relation, most: int) -> None:
-    """Through the real sums: two people at random, 2,000 times for every kind of statistic."""
-    rng = np.random.default_rng(17 + most)
-    limits = {"x": Bounds(-1, 1), "y": Bounds(-1, 1)}
+def test_people_with_up_to_five_records(relation: Relation, most: int, size: int) -> None:
+    """Through the real sums: what each of many people adds, and all pairs of them."""
+    limits = PublicColumns({"x": Bounds(-1, 1), "y": Bounds(-1, 1)})
+    table = random_people(np.random.default_rng(17 + most), size)
+    group = Coded("cell", tuple(range(2 * size)))  # whose it is, and in which of two groups
     for name, statistic, _, _ in statistics(relation, most):
         privacy = find_privacy(statistic.kind)
-        part = privacy.part(statistic, PublicColumns(limits))
-        group = Coded("g", (0, 1)) if relation == "move" else None
-        plan = SumPlan((part,), group, Capped("id", most))
+        plan = SumPlan((privacy.part(statistic, limits),), group, Capped("id", most))
+        values = privacy.integers(statistic, open_source(table).sum(plan).parts[0])
+        by_group = values.reshape(len(values), size, 2).transpose(1, 0, 2)
+        added = by_group.reshape(size, -1) if relation == "move" else by_group.sum(axis=2)
+        if relation == "add-remove":
+            l1, l2 = int(np.abs(added).sum(axis=1).max()), int((added**2).sum(axis=1).max())
+        else:
+            l1, l2 = largest_distances(added)
         claim = sensitivity(statistic, relation, most)
-        reached = [0.0, 0.0]
-        for _ in range(2000):
-            one, other = _random_person(rng), _random_person(rng)
-            sums = []
-            for person in (one, other if relation != "add-remove" else one.iloc[:0]):
-                values = open_source(person).sum(plan).parts[0]
-                sums.append(privacy.integers(statistic, values).astype(object))
-            apart = np.abs(sums[0] - sums[1])
-            l1, l2 = int(apart.sum()), int((apart * apart).sum())
-            assert l1 <= claim.l1, name
-            assert l2 <= claim.l2_squared, name
-            reached = [max(reached[0], l1 / claim.l1), max(reached[1], l2 / claim.l2_squared)]
-        print(
-            f"{relation}, {most} records, {name}: {reached[0]:.3f} of L1, {reached[1]:.3f} of L2²"
-        )
+        assert l1 <= claim.l1, name
+        assert l2 <= claim.l2_squared, name
+        shares = f"{l1 / claim.l1:.3f} of L1, {l2 / claim.l2_squared:.3f} of squared L2"
+        print(f"{relation}, at most {most} of up to 5 records, {name}: {shares}")
 
 
-def _random_person(rng: np.random.Generator) -> pd.DataFrame:
-    """One to five records, mostly at corners, alike as often as not."""
-    count = int(rng.integers(1, 6))
-    different = 1 if rng.random() < 0.5 else count
-    x, y = (rng.choice([-2.0, -1.0, -0.5, -1 / 3, 0.0, 1.0, 2.0], different) for _ in range(2))
-    columns: dict[str, Any] = {"x": x, "y": y, "g": rng.integers(0, 2, different)}
-    columns |= {"a": rng.integers(0, 2, different), "b": rng.integers(0, 3, different)}
-    frame = pd.DataFrame({"id": 7, **columns})
-    return pd.concat([frame] * (count // different), ignore_index=True)
+def random_people(rng: np.random.Generator, size: int) -> pd.DataFrame:
+    """One to five records each, mostly at corners, alike as often as not."""
+    rows = []
+    for person in range(size):
+        count, alike = int(rng.integers(1, 6)), rng.random() < 0.5
+        drawn = [
+            {
+                "id": person,
+                "x": rng.choice([-2.0, -1.0, -0.5, -1 / 3, 0.0, 1.0, 2.0]),
+                "y": rng.choice([-1.0, -1 / 3, 1.0, 1.0, 3.0]),
+                "a": rng.integers(0, 2),
+                "b": rng.integers(0, 3),
+                "cell": 2 * person + rng.integers(0, 2),
+            }
+            for _ in range(count)
+        ]
+        rows += [drawn[0]] * count if alike else drawn
+    return pd.DataFrame(rows)
 
 
 # -- which records are kept ------------------------------------------------------------------------
@@ -414,6 +423,16 @@ def test_a_file_cannot_claim_a_unit_it_does_not_bound() -> None:
         assert wrong != text
         with pytest.raises(ReleaseError, match=said):
             nw.Release.from_json(wrong)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_file_cannot_claim_more_records_than_its_noise_covers(mechanism: Any) -> None:
+    delta: dict[str, Any] = {"delta": 1e-6} if mechanism == "gaussian" else {}
+    made = nw.release.linear_regression(
+        crowd(40, 5), **WORDS, unit="id", max_records=2, mechanism=mechanism, **delta
+    )
+    with pytest.raises(ReleaseError, match="its noise gives"):
+        replace(made, guarantee=replace(made.guarantee, max_records=3))
 
 
 def test_an_account_has_one_unit(tmp_path: Any) -> None:

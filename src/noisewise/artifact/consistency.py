@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -11,14 +10,16 @@ from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.forms import ReleaseForm, find_form
 from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.sensitivity import MAX_FLOAT, check_noise
 from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
 
 
-MAX_FLOAT = Fraction(sys.float_info.max)
-"""The largest sum of costs that an error message can show as a number."""
+ROUNDING = 1e-9
+"""Of the conversion from rho to epsilon, which takes logarithms: above what float64 can be off by
+(4e-16 was seen), and below what matters."""
 
 
 def check_release(release: Release) -> None:
@@ -37,6 +38,7 @@ def check_release(release: Release) -> None:
     _check_population(release)
     _check_bounds(release)
     _check_cost(release)
+    check_noise(release)
 
 
 def _check_words(release: Release) -> None:
@@ -186,7 +188,7 @@ def _check_cost(release: Release) -> None:
         )
     if guarantee.rho is not None:
         implied = zcdp_epsilon(guarantee.rho, guarantee.delta)
-        if guarantee.epsilon < implied * (1 - 1e-6):
+        if guarantee.epsilon < implied * (1 - ROUNDING):
             raise ReleaseError(
                 f"guarantee: rho {guarantee.rho!r} and delta {guarantee.delta!r} imply epsilon "
                 f"{implied:.6g}, more than the {guarantee.epsilon!r} claimed"

@@ -23,6 +23,10 @@ NEIGHBOURS = ("replace-one", "add-remove")
 MECHANISMS = ("laplace", "gaussian")
 """The same as words, to check a file against."""
 
+MIN_SCALE, MAX_SCALE = 2.0**-60, 2.0**56
+"""Scales of noise at least and at most: a smaller one gives no noise in all of time, and a larger
+one does not fit 64-bit integers with a reserve of 60 scales (``privacy/mechanisms.py``)."""
+
 MEANINGFUL_EPSILON = 20.0
 """About what the United States' census of 2020 spent in all; few have defended more."""
 
@@ -169,6 +173,10 @@ class Noise:
         for name in ("scale", "sensitivity", "cost"):
             object.__setattr__(
                 self, name, validation.positive(getattr(self, name), f"noise: {name}")
+            )
+        if not MIN_SCALE <= self.scale <= MAX_SCALE:
+            raise ReleaseError(
+                f"noise: scale must be in [{MIN_SCALE:.3g}, {MAX_SCALE:.3g}], not {self.scale!r}"
             )
         # What the mechanism must satisfy by theory: a file that claims less noise is refused.
         needed = (

@@ -18,8 +18,12 @@ MAX_INT = 2**63 - 1
 MAX_TEXT = 4096
 """Characters of a text at most (chosen); the published schema says the same."""
 
-# Control characters; and lone surrogates, which UTF-8 cannot write: no file could hold them.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# Controls of terminals; lone surrogates, which UTF-8 cannot write; and marks that change the
+# direction of what follows or break its line, so that a name shows as another (Unicode's TR 36).
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 
 
 def shown(value: object) -> str:
@@ -70,9 +74,17 @@ def text(value: object, where: str) -> str:
         raise ReleaseError(
             f"{where} must be a non-empty text of at most {MAX_TEXT} characters, not {shown(value)}"
         )
-    if _UNPRINTABLE.search(value):
-        raise ReleaseError(f"{where} must be printable text, not {shown(value)}")
+    if not is_printable(value):
+        raise ReleaseError(
+            f"{where} must be printable text, not {shown(value)}: control characters, and marks "
+            "that change the direction of text, are refused"
+        )
     return value
+
+
+def is_printable(value: str) -> bool:
+    """Return whether a terminal or a page shows the text as it is."""
+    return _UNPRINTABLE.search(value) is None
 
 
 def one_of(value: object, allowed: Sequence[str], where: str) -> str:

@@ -9,10 +9,11 @@ from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
 from noisewise.artifact.guarantee import MAX_RECORDS
+from noisewise.artifact.sensitivity import Relation, relation_of
 from noisewise.privacy.arguments import mapping, name, number, positive, shown
 from noisewise.privacy.mechanisms import zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.sensitivity import Relation, find_privacy
+from noisewise.privacy.sensitivity import find_privacy
 
 BOUNDS = "bounds"
 """The part of the budget that chooses bounds by private quantiles."""
@@ -35,9 +36,7 @@ class Terms:
     @property
     def relation(self) -> Relation:
         """The relation that sensitivities are computed for."""
-        if self.guarantee.neighbours == "add-remove":
-            return "add-remove"
-        return "move" if self.group and self.guarantee.within is None else "replace-one"
+        return relation_of(self.guarantee, self.group is not None)
 
     @property
     def count(self) -> bool:
