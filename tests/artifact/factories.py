@@ -140,6 +140,22 @@ def power_sums(statistic: PowerSums, distribution: str, **model: float) -> Relea
     )
 
 
+def regression_of_people(neighbours: Neighbours, most: int, **extra: Any) -> Release:
+    """A Gram matrix of people of whom several records may count."""
+    gram = Gram(COLUMNS, count=True)
+    promise = replace(guarantee("laplace", 1.0, neighbours), unit="person", max_records=most)
+    bound = sensitivity(gram, relation_of(promise, False), most)
+    return Release(
+        family="linear-regression",
+        model={"x": COLUMNS[:-1], "y": COLUMNS[-1]},
+        guarantee=promise,
+        population=Population("noisy"),
+        blocks=(block(gram, noise("laplace", bound.l1, 1.0)),),
+        bounds=BOUNDS,
+        **extra,
+    )
+
+
 def tables(
     cliques: tuple[tuple[str, ...], ...],
     family: str,
@@ -194,6 +210,10 @@ FACTORIES: dict[str, Callable[[], Any]] = {
         neighbours="add-remove", groups=TRACTS, sizes=()
     ),
     "regression-with-everything": regression_with_everything,
+    "regression-of-people": lambda: regression_of_people("replace-one", 2),
+    "regression-of-people-selected": lambda: regression_of_people(
+        "add-remove", 3, where="age >= 18 and \"wohnt in\" != 'Köln'"
+    ),
     "bernoulli": lambda: power_sums(
         PowerSums("owns", 0, 1, "clamp", degree=1, count=False, bits=0), "bernoulli"
     ),

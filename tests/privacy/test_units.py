@@ -203,7 +203,7 @@ def random_people(rng: np.random.Generator, size: int) -> pd.DataFrame:
         drawn = [
             {
                 "id": person,
-                "x": rng.choice([-2.0, -1.0, -0.5, -1 / 3, 0.0, 1.0, 2.0]),
+                "x": rng.choice([-2.0, -1.0, -0.5, -1 / 3, 0.0, 1.0, 4.0]),
                 "y": rng.choice([-1.0, -1 / 3, 1.0, 1.0, 3.0]),
                 "a": rng.integers(0, 2),
                 "b": rng.integers(0, 3),

@@ -103,7 +103,7 @@ def test_what_is_refused() -> None:
         nw.release.posterior_probability(frame, at=0.0, epsilon=1.0, **{**QUESTION, "unit": "x"})
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_records'"):
         nw.release.posterior_probability(
-            frame, at=0.0, epsilon=1.0, **QUESTION, **{"max_records": 1}
+            frame, at=0.0, epsilon=1.0, **{**QUESTION, "max_records": 1}
         )
     frame = frame.astype({"id": "Int64"})
     frame.loc[3, "id"] = None
