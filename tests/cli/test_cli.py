@@ -160,6 +160,30 @@ def test_graphical_model_by_person_with_an_other_level(
     assert release.block("person-tables").statistic.names == ("smoker=yes", "smoker=rest")
 
 
+def test_people_with_several_records(regression: Run, noisewise: Run, out: Path) -> None:
+    release = loaded(regression("--unit", "tract", "--max-records", 1), out)
+    assert (release.n, release.unit) == (2, "tract")
+    release = loaded(regression("--unit", "tract", "--max-records", 2), out)
+    assert release.n is None
+    assert "(all rows of one 'tract', of which at most 2 count)" in release.statement()
+    said = json.loads(noisewise("inspect", out, "--json").out)
+    assert (said["unit"], said["max_records"], said["where"]) == ("tract", 2, None)
+    refused = regression("--unit", "tract")
+    assert refused.code == 1
+    assert "--max-records: --unit tract needs it, the number of a person's" in refused.err
+
+
+def test_some_of_the_records(regression: Run, noisewise: Run, out: Path) -> None:
+    where = ("--where", "pir > 0.2 and smoker = 'no'")
+    release = loaded(regression(*where, "--neighbours", "add-remove"), out)
+    assert release.where == "pir > 0.2 and smoker = 'no'"
+    assert "records with pir > 0.2 and smoker = 'no'" in noisewise("inspect", out).out
+    refused = regression(*where)
+    assert refused.code == 1
+    assert refused.err.startswith("error: --where: how many records are selected is a secret")
+    assert "use --neighbours add-remove" in refused.err
+
+
 def test_json_for_scripts(regression: Run, out: Path) -> None:
     said = json.loads(regression("--json").out)
     assert said == {"out": str(out), "family": "linear-regression", "epsilon": 1.0, "rho": None}
