@@ -112,7 +112,9 @@ class Block:
     values: np.ndarray
 
     def __post_init__(self) -> None:
-        values = np.array(self.values)
+        # A large array that the reader of a file made, and that nobody can change, is not copied.
+        frozen = isinstance(self.values, np.ndarray) and not self.values.flags.writeable
+        values = self.values if frozen else np.array(self.values)
         if values.dtype != np.int64 or values.ndim != 2:
             raise ReleaseError(f"{self.statistic.kind}: values must be a matrix of 64-bit integers")
         if values.shape[0] != len(self.statistic.names) or values.shape[1] < 1:
@@ -241,12 +243,12 @@ class Release:
             return NotImplemented
         from noisewise.artifact import codec
 
-        return codec.canonical(self) == codec.canonical(other)
+        return codec.canonical_digest(self) == codec.canonical_digest(other)
 
     def __hash__(self) -> int:
         from noisewise.artifact import codec
 
-        return hash(codec.canonical(self))
+        return hash(codec.canonical_digest(self))
 
     def statement(self) -> str:
         """Return the promise in words: of one record, or of all records of a person."""
