@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -196,6 +196,19 @@ class Release:
         if self.groups is None:
             return self.population.sizes[0]
         return np.array(self.population.sizes)
+
+    def of_groups(self, chosen: Sequence[int]) -> Release:
+        """Return the release of some groups, by their positions: a part says nothing new."""
+        if self.groups is None:
+            raise ReleaseError("this release has no groups to choose from")
+        rows = list(chosen)
+        sizes = tuple(self.population.sizes[i] for i in rows) if self.n is not None else ()
+        return replace(
+            self,
+            groups=replace(self.groups, keys=tuple(self.groups.keys[i] for i in rows)),
+            population=Population(self.population.policy, sizes),
+            blocks=tuple(replace(b, values=b.values[:, rows]) for b in self.blocks),
+        )
 
     def table(self, units: Literal["box", "user"] = "box") -> pd.DataFrame:
         """Return the noisy statistics as a DataFrame: group, statistic, value, noise_scale.
