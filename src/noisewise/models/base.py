@@ -146,6 +146,8 @@ class Analyst(ABC, Generic[P]):
     methods: ClassVar[Mapping[str, Method[Any]]]
     combining: tuple[str, ...] = ()
     """Methods that take several releases of the same records."""
+    least_records: int = 1
+    """Records without which nothing can be inferred of a group; ``infer`` leaves it out."""
 
     @abstractmethod
     def default_method(self, release: Release) -> str:

@@ -7,6 +7,7 @@ and refused if the data do not fit; the spend is committed; only then is noise d
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +30,7 @@ from noisewise.artifact import (
     Selection,
     Statistic,
 )
+from noisewise.artifact import validation as wire
 from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
@@ -57,6 +59,9 @@ from noisewise.privacy.sum_plan import (
 
 Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
 """Settled bounds in, the statistics to publish out."""
+
+MAX_NAMED = 5
+"""Groups that an error names (chosen)."""
 
 MAX_VALUES = MAX_BYTES // 24
 """As many 64-bit integers as a file surely holds: nothing is spent on one that cannot be read."""
@@ -90,7 +95,8 @@ class Order:
 
     ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
     owner could have named levels for what is not on a public list, as ``other`` does. ``weighed``
-    is the person whose share a record is, where statistics weigh people.
+    is the person whose share a record is, where statistics weigh people. With fewer than
+    ``least_records`` records in a group nothing could be inferred of it.
     """
 
     family: str
@@ -106,6 +112,7 @@ class Order:
     other: Mapping[str, Level] = field(default_factory=dict)
     takes_other: bool = False
     weighed: Person | None = None
+    least_records: int = 1
 
     @cached_property
     def where(self) -> tuple[Condition, ...]:
@@ -159,6 +166,7 @@ def publish(source: Any, order: Order) -> Release:
     plan = SumPlan(parts, order.group_code, order.person, order.where)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
+    refuse_few_records(sums.sizes, order)
     receipt = payment.pay()
     blocks = tuple(
         Block(s, c.noise, c.draw(find_privacy(s.kind).integers(s, part)))
@@ -264,8 +272,10 @@ def _search(
     plan = SumPlan(parts, order.group_code, order.person, order.where)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
-    payment.pay()
+    refuse_few_records(sums.sizes, order)
     each = equal_shares(cost, len(lattices))
+    refuse_hopeless_search(int(sums.sizes.sum()), order, each)
+    payment.pay()
     bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
     selections = []
     for column, counts in zip(lattices, sums.parts[1:], strict=True):
@@ -294,6 +304,52 @@ def refuse_unfit(sums: Sums, order: Order) -> None:
         )
     if not sums.sizes.any():
         raise DataError("the table has no rows; only under add-remove neighbours may it be empty")
+
+
+def refuse_few_records(sizes: np.ndarray, order: Order) -> None:
+    """Raise a DataError where public sizes say that a group's release could not be used.
+
+    Where sizes are secret nothing is refused: the refusal would tell of them.
+    """
+    if order.terms.count:
+        return
+    few = np.flatnonzero(sizes < order.least_records)
+    if not len(few):
+        return
+    if order.groups is None:
+        raise DataError(
+            f"the table has {sizes[0]} records; this model needs at least {order.least_records}, "
+            "and nothing could be inferred from the release. Nothing was spent"
+        )
+    named = ", ".join(wire.shown(order.groups.keys[i]) for i in few[:MAX_NAMED])
+    raise DataError(
+        f"groups: {len(few)} of {len(sizes)} have fewer than {order.least_records} records, and "
+        f"nothing could be inferred of them: {named}{', …' if len(few) > MAX_NAMED else ''}. Join "
+        "them with others, take empty ones off the list, or leave out sizes='public'. Nothing was "
+        "spent"
+    )
+
+
+def refuse_hopeless_search(n: int, order: Order, cost: float) -> None:
+    """Raise a DataError where a search for bounds could not do better than chance.
+
+    The best of C candidates outweighs one that is off by all n records by exp(n change / scale),
+    change and scale being those of ``mechanisms.select_least``; below C, some other one is likelier
+    to be picked even so. Where n is secret nothing is refused: the refusal would tell of it.
+    """
+    if order.terms.guarantee.hides_size:
+        return
+    pure = order.terms.guarantee.accounting == "pure"
+    strength = n * (cost / 4 if pure else math.sqrt(cost))  # each end has half of the cost
+    for column, wanted in order.private_bounds.items():
+        needed = math.log(2 * wanted.half_candidates + 1)
+        if strength < needed:
+            raise DataError(
+                f"bounds: for {n} records the budget of {cost:.3g} for the private bounds of "
+                f"{column!r} is hopeless, and they would be left to chance: it takes "
+                f"{needed / strength:.2g} times as much, or as many records. Give public bounds, "
+                "raise epsilon or the share split['bounds']. Nothing was spent"
+            )
 
 
 def _remedy(column: str, order: Order) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
+from noisewise.inference.api import usable_groups
 from noisewise.models.base import Question, Simulator
 
 
@@ -16,7 +17,9 @@ def simulated(
     """Return the model's simulator, and the problem of this release with n records."""
     model = models.find(release.family)
     simulator = model.simulator()
-    problem = model.analyst().problem([release], question)
+    analyst = model.analyst()
+    usable, _ = usable_groups([release], analyst.least_records)
+    problem = analyst.problem(usable, question)
     return simulator, simulator.template(problem, n)
 
 

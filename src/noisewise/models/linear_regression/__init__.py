@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from noisewise.simulate.check_result import Check
 
 
+LEAST_RECORDS = 3
+"""Records of a group without which nothing can be inferred of it (chosen)."""
+
+
 class LinearRegressionRelease(Release):
     """A noisy Gram matrix: every linear regression among its columns."""
 
