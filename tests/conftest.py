@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
 
 from tests.engines.postgres import PostgresMissing, postgres_server
+
+# What is counted of sources that are no local files goes to a folder of the tests, here and in the
+# processes that tests start, never to the user's own.
+os.environ["NOISEWISE_HOME"] = tempfile.mkdtemp(prefix="noisewise-tests-")
+atexit.register(shutil.rmtree, os.environ["NOISEWISE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

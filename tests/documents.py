@@ -54,7 +54,7 @@ def command(line: str) -> None:
     """Carry out one line of a console, which must succeed."""
     from typer.testing import CliRunner
 
-    from noisewise.cli.main import app
+    from noisewise.cli.verbs import app
 
     words = shlex.split(line, comments=True)
     if not words or line.startswith(ELSEWHERE):

@@ -56,7 +56,7 @@ def test_the_wire_needs_numpy_only(module: str) -> None:
 
 
 def test_the_owners_half_needs_nothing_of_the_analysts() -> None:
-    code = "import noisewise; noisewise.release.linear_regression; import noisewise.cli.main"
+    code = "import noisewise; noisewise.release.linear_regression; import noisewise.cli.verbs"
     engines = ("ibis", "polars", "duckdb", "psycopg", "pyspark")
     ended = run_without((*ANALYSTS, *engines), code)
     assert ended.returncode == 0, ended.stderr

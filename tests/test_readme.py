@@ -49,6 +49,7 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_all_pages_with_code_are_known() -> None:
     assert {page.name for page in PAGES} >= {
         "tutorial-owner.md", "tutorial-analyst.md", "howto-bounds.md", "howto-epsilon.md",
+        "howto-ledger.md",
         "howto-report.md",
     }  # fmt: skip
 

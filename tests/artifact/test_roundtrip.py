@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import stat
+import subprocess
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from noisewise.artifact import Block, Release, ReleaseError, codec
+from noisewise.artifact import Block, Release, ReleaseError, atomic_file, codec
 from noisewise.artifact.schema import schema
 from tests.artifact.factories import FACTORIES, content_of, redigested, regression
 from tests.artifact.refusals import Edit, drop, put
@@ -94,7 +98,7 @@ def old(tmp_path: Path) -> Iterator[Path]:
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before
-    assert {p.name for p in tmp_path.iterdir()} <= {path.name, f"{path.name}~"}
+    assert {p.name for p in tmp_path.iterdir()} <= {path.name, f"{path.name}~1~"}
 
 
 def full_disk(*_: object) -> None:
@@ -130,15 +134,61 @@ def test_a_release_that_cannot_be_encoded_leaves_the_old_file(
         regression("gaussian").save(old)
 
 
-def test_saving_over_another_release_keeps_it_beside(tmp_path: Path) -> None:
+def test_saving_over_other_releases_keeps_every_one(tmp_path: Path) -> None:
+    """Version 0.1 kept one: the first of three was lost (finding 11 of the audit)."""
     path = regression().save(tmp_path / "release.json")
     regression().save(path)
     assert list(tmp_path.iterdir()) == [path]
-    regression("gaussian").save(path)
-    assert Release.load(path) == regression("gaussian")
-    kept = tmp_path / "release.json~"
-    assert Release.load(kept) == regression()
-    assert {*tmp_path.iterdir()} == {path, kept}
+    for number in (1, 2, 3):
+        made = dataclasses.replace(regression("gaussian"), created=str(number))
+        with pytest.warns(UserWarning, match=rf"release\.json~{number}~"):
+            made.save(path)
+        assert Release.load(path) == made
+    kept = [Release.load(f"{path}~{number}~") for number in (1, 2, 3)]
+    assert kept[0] == regression()
+    assert [release.created for release in kept[1:]] == ["1", "2"]
+    with pytest.warns(UserWarning, match=r"release\.json~4~"):
+        kept[0].save(path)
+    kept[1].save(path)  # what it replaces is kept already
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_processes_that_save_to_one_name_lose_none(tmp_path: Path) -> None:
+    path = tmp_path / "release.json"
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        pool.starmap(save_one, [(path, f"{i}") for i in range(24)], chunksize=1)
+    found = {Release.load(p).created for p in tmp_path.iterdir()}
+    assert found == {f"{i}" for i in range(24)}
+
+
+def save_one(path: Path, created: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataclasses.replace(regression(), created=created).save(path)
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "release.json"
+
+    def left(process: int, target: Path = path, machine: str | None = None) -> Path:
+        name = f"{atomic_file._start(target)}{machine or atomic_file._machine()}-{process}-0.tmp"
+        (tmp_path / name).write_text("half")
+        return tmp_path / name
+
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    gone = [left(dead.pid), left(dead.pid, machine="elsewhere1")]
+    os.utime(gone[1], (0, 0))  # of another machine, and years old
+    stays = [
+        left(os.getpid()),
+        left(os.getppid()),
+        left(dead.pid, tmp_path / "other.json"),
+        left(dead.pid, machine="elsewhere2"),
+    ]
+    stranger = tmp_path / ".noisewise-diary.tmp"
+    stranger.write_text("not ours")
+    regression().save(path)
+    assert {*tmp_path.iterdir()} == {path, stranger, *stays}
 
 
 def test_saving_into_a_missing_folder_names_the_path(tmp_path: Path) -> None:

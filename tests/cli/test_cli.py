@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 import noisewise as nw
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.privacy.ledger import open_ledger
 
 Run = Callable[..., Any]
@@ -185,8 +185,10 @@ def test_some_of_the_records(regression: Run, noisewise: Run, out: Path) -> None
 
 
 def test_json_for_scripts(regression: Run, out: Path) -> None:
-    said = json.loads(regression("--json").out)
-    assert said == {"out": str(out), "family": "linear-regression", "epsilon": 1.0, "rho": None}
+    told = {"out": str(out), "family": "linear-regression", "epsilon": 1.0, "rho": None}
+    assert json.loads(regression("--json", "--no-ledger").out) == told
+    counted = {"dataset": "people.csv", "spent": 1.0, "budget": None}
+    assert json.loads(regression("--json").out) == {**told, **counted}
 
 
 # -- public lists ----------------------------------------------------------------------------------
@@ -284,6 +286,41 @@ def test_refusals(words: tuple[str, ...], message: str, regression: Run, out: Pa
     assert message in ended.err
     assert ended.err.count("\n") == 1  # however long: never broken into lines
     assert not out.exists()
+
+
+def test_a_misspelt_column_is_not_blamed_on_its_bounds(
+    noisewise: Run, people: Path, out: Path
+) -> None:
+    words = ("--x", "pirr", *REGRESSION[2:], "--epsilon", 1, "--out", out)
+    ended = noisewise("release", "linear-regression", people, *words)
+    assert ended.err == (
+        "error: column 'pirr' has no bounds, and 'pir' has bounds but is no column of this "
+        "release: is one of them misspelt?\n"
+    )
+
+
+def test_columns_of_a_csv_file_that_are_not_there(
+    noisewise: Run, people: Path, out: Path, tmp_path: Path
+) -> None:
+    words = ("--x", "pirr", "--y", "kir", "--bounds", "pirr=0,1", "--bounds", "kir=0,1")
+
+    def refused(source: Path) -> str:
+        ended = noisewise(
+            "release", "linear-regression", source, *words, "--epsilon", 1, "--out", out
+        )
+        assert ended.code == 1
+        return str(ended.err)
+
+    # Another column that was asked for is there: the first line is one of names.
+    assert "it has: 'pir', 'kir', 'tract', 'smoker', 'visits', 'code'" in refused(people)
+    other = tmp_path / "semicolons.csv"
+    other.write_text(people.read_text().replace(",", ";"))
+    assert "columns must be separated by commas" in refused(other)
+    headless = tmp_path / "headless.csv"
+    headless.write_text("\n".join([*LINES[1:], ""]))
+    assert refused(headless).endswith("names are read from its first line\n")
+    headless.write_text("kir,0.75\n0.5,1\n")  # a record that has the name of a column in it
+    assert "0.75" not in refused(headless)
 
 
 def test_text_where_a_number_belongs(noisewise: Run, people: Path, out: Path) -> None:
@@ -390,7 +427,7 @@ def test_a_release_under_a_ledger(noisewise: Run, regression: Run, book: Path, o
     audited = noisewise("ledger", "audit", book, out)
     assert audited.code == 0
     assert "1 release(s) paid for" in audited.out
-    regression()
+    regression("--no-ledger")
     unpaid = noisewise("ledger", "audit", book, out)
     assert unpaid.code == 1
     assert "no ledger paid for this release" in " ".join(unpaid.out.split())

@@ -26,7 +26,10 @@ def postgres(postgres_url: str) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    session = engines.spark_session(tmp_path_factory.mktemp("spark"))
+    try:
+        session = engines.spark_session(tmp_path_factory.mktemp("spark"))
+    except engines.JavaMissing as reason:
+        pytest.skip(str(reason))
     yield session
     session.stop()
 

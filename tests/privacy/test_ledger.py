@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
+import stat
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,9 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import psycopg
 import pytest
 
+import noisewise as nw
 from noisewise.artifact import ArgumentError, BudgetError
 from noisewise.privacy.ledger import Cost, Ledger, Receipt, open_ledger
 from noisewise.privacy.ledger.hash_chain import digest_of
@@ -146,7 +150,7 @@ def test_accounts_are_separate(ledger: Ledger) -> None:
     ledger.spend("ä [red]%s?", pure(0.5, "add-remove"), "100% ? {odd}")
     ledger.spend("b", pure(0.5), "plain")
     assert [(a.dataset, a.spent) for a in ledger.accounts()] == [
-        ("A", 0.0),
+        ("a", 0.0),
         ("b", 0.5),
         ("ä [red]%s?", 0.5),
     ]
@@ -360,3 +364,87 @@ def test_a_reader_sees_one_moment(where: str, ledger: Ledger) -> None:
         finally:
             done.set()
         busy.result()
+
+
+# -- the chain at every spend ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statement", TAMPERING.values(), ids=TAMPERING.keys())
+def test_an_edited_account_spends_no_more(where: str, ledger: Ledger, statement: str) -> None:
+    ledger.set_budget("people", epsilon=1.0)
+    ledger.set_budget("places", epsilon=1.0)
+    for amount in (0.1, 0.2):
+        ledger.spend("people", pure(amount), "a release")
+    run(where, statement + (" AND" if "WHERE" in statement else " WHERE") + " dataset = 'people'")
+    before = run(where, "SELECT count(*) FROM noisewise_entry")
+    for attempt in (ledger.check, lambda d, c: ledger.spend(d, c, "another")):
+        with pytest.raises(BudgetError):
+            attempt("people", pure(0.1))
+    assert run(where, "SELECT count(*) FROM noisewise_entry") == before
+    ledger.spend("places", pure(0.1), "another account is not concerned")
+
+
+def test_a_ledger_put_back_is_found_by_the_releases_made_since(tmp_path: Path) -> None:
+    path, copy = tmp_path / "ledger.db", tmp_path / "backup.db"
+    people = pd.DataFrame({"owns": [0, 1, 1]})
+
+    def release() -> nw.Release:
+        return nw.release.exponential_family(
+            people, column="owns", family="bernoulli", epsilon=0.4, ledger=path
+        )
+
+    with open_ledger(path, create=True) as ledger:
+        ledger.set_budget("people", epsilon=1.0)
+    first = release()
+    shutil.copy(path, copy)
+    second = release()
+    shutil.copy(copy, path)
+    with open_ledger(path) as ledger:
+        assert ledger.audit([first]) == ()
+        (finding,) = ledger.audit([first, second])
+        assert "an older copy of the ledger, put back" in str(finding)
+        unpaid = replace(first, receipt=None)
+        assert "no ledger paid" in str(ledger.audit([unpaid])[0])
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+def test_a_ledger_and_its_side_files_are_private(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        path = tmp_path / "ledger.db"
+        with open_ledger(path, create=True) as ledger:
+            ledger.set_budget("people", epsilon=1.0)
+            with ledger._writing() as rows:
+                rows._execute("UPDATE noisewise_account SET neighbours = 'replace-one'")
+                seen = modes(tmp_path)
+    finally:
+        os.umask(before)
+    assert seen == {"ledger.db": 0o600, "ledger.db-journal": 0o600}
+
+
+@pytest.mark.parametrize(("old", "new"), [(0o644, 0o640), (0o666, 0o660), (0o660, 0o660)])
+def test_an_old_ledger_is_taken_from_the_world(tmp_path: Path, old: int, new: int) -> None:
+    path = tmp_path / "ledger.db"
+    open_ledger(path, create=True).close()
+    path.chmod(old)
+    open_ledger(path).close()
+    assert modes(tmp_path) == {"ledger.db": new}
+
+
+def test_what_a_kill_leaves_is_cleaned_at_the_next_opening(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with open_ledger(path, create=True) as ledger:
+        ledger.set_budget("people", epsilon=1.0)
+    process = workers.CONTEXT.Process(target=workers.die_while_writing, args=(str(path),))
+    process.start()
+    process.join()
+    assert (tmp_path / "ledger.db-journal").exists()
+    with open_ledger(path) as ledger:
+        assert only(ledger).spent == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["ledger.db"]

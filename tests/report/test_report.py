@@ -9,12 +9,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.report import drawings, html
 from tests.artifact.factories import FACTORIES
 from tests.report.pages import of_family, regression
@@ -215,6 +216,26 @@ def test_graphical_model_has_a_page(tmp_path: Path) -> None:
     page = nw.report.render(model)
     assert "Shares of a: u" in page
     assert model.method in page
+
+
+def test_a_check_may_be_given_by_its_file(tmp_path: Path) -> None:
+    settings = nw.release.exponential_family(
+        nw.release.Blank(500), column="v", family="poisson", bounds=(0, 20), epsilon=1.0
+    )
+    check = nw.check(settings, ["exact"], trials=50)
+    path = check.save(tmp_path / "check.json")
+    release = nw.release.exponential_family(
+        pa.table({"v": [1, 2, 3] * 50}), column="v", family="poisson", bounds=(0, 20),
+        epsilon=1.0,
+    )  # fmt: skip
+    result = nw.infer(release, draws=200)
+    assert nw.report.render(result, path) == nw.report.render(result, check)
+    with pytest.raises(nw.ArgumentError, match=r"check: must be what nw\.check returned"):
+        nw.report.render(result, 3)  # type: ignore[arg-type]
+    with pytest.raises(nw.ArgumentError, match=r"^check: 'nowhere\.json' cannot be read"):
+        nw.report.save(result, tmp_path / "page.html", check="nowhere.json")
+    with pytest.raises(nw.ArgumentError, match=r"^cannot write"):
+        check.save(tmp_path / "missing" / "check.json")
 
 
 def test_the_check_of_another_model_is_refused() -> None:

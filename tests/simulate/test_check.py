@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.inference.api import asked
 from noisewise.simulate import Check, MethodCheck, check, load_check
 from noisewise.simulate.settings import simulated

@@ -26,7 +26,7 @@ from noisewise.artifact import (
     register_statistic,
     unregister_statistic,
 )
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.privacy.budget import terms
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.options import PrivacyOptions

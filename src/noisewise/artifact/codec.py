@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import compact_json, validation
-from noisewise.artifact.atomic_file import atomic_write
+from noisewise.artifact.atomic_file import atomic_write, folder_turn
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.compact_json import Columns
 from noisewise.artifact.errors import ReleaseError
@@ -25,6 +25,7 @@ from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.json_fields import Fields, located
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics.base import decode_statistic, encode_fields
+from noisewise.artifact.user_warnings import warn_user
 
 FORMAT = "noisewise-release"
 """Says in the file that this is a release and not some other JSON."""
@@ -81,16 +82,38 @@ def loads(content: str | bytes) -> Release:
 
 
 def save(release: Release, path: Path) -> Path:
-    """Write the file, whole or not at all; keep another one of that name as ``path~``."""
+    """Write the file, whole or not at all; keep others of that name as ``path~1~``, ``path~2~``."""
     content = dumps(release).encode()
-    with atomic_write(
-        path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")
-    ) as temporary:
+    # Two processes that save to one name take turns: neither replaces what it has not kept.
+    with (
+        folder_turn(path.parent),
+        atomic_write(
+            path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")
+        ) as temporary,
+    ):
         temporary.write_bytes(content)
         # An earlier release was paid for as well, and no one can make it again.
-        if path.is_file() and path.read_bytes() != content:
-            shutil.copyfile(path, f"{path}~")
+        kept = _keep(path, content) if path.is_file() else None
+    if kept is not None:
+        warn_user(f"release: {path} held another file, which is kept as {kept}")
     return path
+
+
+def _keep(path: Path, content: bytes) -> Path | None:
+    """Give what is at the path a name of its own; return that, or None where it is no news."""
+    former = path.read_bytes()
+    if former == content:
+        return None
+    number = 1
+    while (kept := Path(f"{path}~{number}~")).exists():
+        if kept.read_bytes() == former:
+            return None
+        number += 1
+    try:
+        os.link(path, kept)  # at once: the path itself is about to be another file
+    except OSError:
+        kept.write_bytes(former)  # a file system without links
+    return kept
 
 
 def load(path: Path) -> Release:

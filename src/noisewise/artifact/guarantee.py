@@ -27,8 +27,14 @@ MIN_SCALE, MAX_SCALE = 2.0**-60, 2.0**56
 """Scales of noise at least and at most: a smaller one gives no noise in all of time, and a larger
 one does not fit 64-bit integers with a reserve of 60 scales (``privacy/mechanisms.py``)."""
 
+LITTLE_EPSILON = 10.0
+"""Above this, a promise says what it is worth in odds (chosen)."""
+
 MEANINGFUL_EPSILON = 20.0
 """About what the United States' census of 2020 spent in all; few have defended more."""
+
+LARGE_EPSILON = 100.0
+"""Above this, a release has to be meant; unless that is said, there is a warning (chosen)."""
 
 MEANINGFUL_DELTA = 1e-3
 """A larger chance that the promise fails altogether deserves a word (chosen)."""
@@ -140,9 +146,14 @@ class Guarantee:
     def _weak(self) -> list[str]:
         """Return what to say of a weak promise: a number alone does not tell that it is empty."""
         warnings = []
-        if self.epsilon > MEANINGFUL_EPSILON:
-            warnings.append(f"An epsilon of {self.epsilon:g} is next to no protection.")
-        if self.delta > MEANINGFUL_DELTA:
+        if self.epsilon > LITTLE_EPSILON:
+            word = (
+                "next to no protection"
+                if self.epsilon > MEANINGFUL_EPSILON
+                else "little protection"
+            )
+            warnings.append(f"An epsilon of {self.epsilon:g} is {word}: {worth(self.epsilon)}.")
+        if self.delta >= MEANINGFUL_DELTA:
             warnings.append(
                 f"A delta of {self.delta:g} lets the promise fail altogether with that "
                 "probability; it should be far below one over the number of people."
@@ -152,6 +163,19 @@ class Guarantee:
 
 def _counts(records: int) -> str:
     return "counts" if records == 1 else "count"
+
+
+def worth(epsilon: float) -> str:
+    """Return in words what someone may learn of one person at this ε.
+
+    By Bayes' rule the odds of any two claims about a record change by a factor of at most exp(ε):
+    even odds become a probability of at most exp(ε) / (1 + exp(ε)).
+    """
+    digits = int(epsilon / math.log(10))
+    odds = f"{math.exp(epsilon):,.0f}" if digits < 9 else f"10^{digits}"
+    sure = 1 / (1 + math.exp(-epsilon))
+    share = f"{100 * sure:.{max(0, digits - 1)}f} % sure" if digits < 9 else "as good as certain"
+    return f"a guess about a person at even odds may become {share} (odds of {odds} to 1)"
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,11 @@ class Release:
     # -- the file --------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file; it appears whole or not at all. Another one there becomes ``path~``."""
+        """Write the file; it appears whole or not at all.
+
+        Another release of that name is kept as ``path~1~``, the next as ``path~2~``, and a warning
+        says so.
+        """
         from noisewise.artifact import codec
 
         return codec.save(self, Path(path))

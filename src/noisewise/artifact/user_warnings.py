@@ -10,9 +10,13 @@ PACKAGE = str(Path(__file__).parents[1])
 """The folder of this package: its own lines say nothing to a user."""
 
 
-def warn_user(message: str) -> None:
-    """Issue a UserWarning, attributed to the first caller outside this package."""
+class LargeEpsilonWarning(UserWarning):
+    """A release promises next to nothing, and nobody said that this is meant."""
+
+
+def warn_user(message: str, kind: type[UserWarning] = UserWarning) -> None:
+    """Issue a warning, attributed to the first caller outside this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level - 1)
+    warnings.warn(message, kind, stacklevel=level - 1)

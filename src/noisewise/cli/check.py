@@ -11,7 +11,7 @@ from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import plain_console, show_json
-from noisewise.cli.output_files import check_page, check_writable
+from noisewise.cli.files import check_page, check_writable
 from noisewise.cli.shared_options import (
     AsJson,
     ModelOptions,

@@ -9,8 +9,8 @@ import typer
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import frame_table, plain_console, show_json
+from noisewise.cli.files import check_writable
 from noisewise.cli.messages import Flag, in_shell_words
-from noisewise.cli.output_files import check_writable
 from noisewise.cli.shared_options import (
     AsJson,
     ModelOptions,

@@ -20,7 +20,7 @@ from noisewise.privacy.ledger import (
     cost_of,
     open_ledger,
 )
-from noisewise.privacy.ledger.accounts import decimal
+from noisewise.privacy.ledger.accounts import NO_RELEASE, budget_words, decimal
 from noisewise.privacy.ledger.rules import asked_budget
 
 app = typer.Typer(
@@ -49,7 +49,8 @@ def show(
     """Show the accounts, or one account and every entry in its history."""
     with open_ledger(ledger) as book:
         entries = () if dataset is None else book.entries(dataset)
-        accounts = tuple(a for a in book.accounts() if dataset in (None, a.dataset))
+        name = None if not entries else entries[0].dataset
+        accounts = tuple(a for a in book.accounts() if name in (None, a.dataset))
         if as_json:
             show_json(
                 {"ledger": book.id, "accounts": [_account_json(a) for a in accounts]}
@@ -170,7 +171,8 @@ def _audit_json(book: Ledger, findings: list[Finding], paid: Paid) -> dict[str, 
 def _account_json(account: Account) -> dict[str, Any]:
     amounts = ("budget", "spent", "remaining")
     names = ("dataset", "accounting", *amounts, "neighbours", "unit", "entries")
-    return {name: getattr(account, name) for name in names}
+    shown = {name: getattr(account, name) for name in names}
+    return shown if account.capped else {**shown, "budget": None, "remaining": None}
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
@@ -186,7 +188,8 @@ def _account_table(book: Ledger, accounts: tuple[Account, ...]) -> Table:
     table.add_column("neighbours")
     table.add_column("unit")
     for a in accounts:
-        amounts = (decimal(u) for u in (a.budget_units, a.spent_units, a.remaining_units))
+        remaining = decimal(a.remaining_units) if a.capped else ""
+        amounts = budget_words(a.budget_units), decimal(a.spent_units), remaining
         open_still = "(first spend decides)"
         unit = a.unit or ("(not recorded)" if a.spent_units else open_still)
         table.add_row(a.dataset, a.parameter, *amounts, a.neighbours or open_still, unit)
@@ -199,7 +202,9 @@ def _entry_table(entries: tuple[Entry, ...]) -> Table:
     table.add_column("description")
     table.add_column("entry", overflow="fold")
     for e in entries:
-        old = "" if e.former_units is None else f"{decimal(e.former_units)} → "
-        amount = old + decimal(e.units)
-        table.add_row(str(e.number), e.created[:19], e.kind, amount, e.description, e.entry)
+        old = "" if e.former_units is None else f"{budget_words(e.former_units)} → "
+        # A note is written as a change of the budget to what it was.
+        note = e.kind == "budget" and e.description.startswith(NO_RELEASE)
+        kind, amount = ("note", "") if note else (e.kind, old + budget_words(e.units))
+        table.add_row(str(e.number), e.created[:19], kind, amount, e.description, e.entry)
     return table

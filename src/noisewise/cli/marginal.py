@@ -9,9 +9,8 @@ import typer
 
 from noisewise.artifact import ArgumentError
 from noisewise.cli.console import frame_table, plain_console, show_json
-from noisewise.cli.output_files import check_table, write_table
+from noisewise.cli.files import ResultFile, check_table, load_result, write_table
 from noisewise.cli.parsing import parse_names
-from noisewise.cli.result_files import ResultFile, load_result
 from noisewise.cli.shared_options import AsJson, TableFile
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from rich.table import Table
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli import words
 from noisewise.cli.console import plain_console, show_json
+from noisewise.cli.files import check_page
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.output_files import check_page
 from noisewise.cli.parsing import parse_number, parse_numbers
 from noisewise.cli.shared_options import (
     AsJson,

@@ -10,9 +10,8 @@ import typer
 
 from noisewise.artifact import ArgumentError
 from noisewise.cli.console import frame_table, plain_console, show_json
-from noisewise.cli.output_files import check_table, write_table
+from noisewise.cli.files import ResultFile, check_table, load_result, write_table
 from noisewise.cli.parsing import parse_assignments, parse_number
-from noisewise.cli.result_files import ResultFile, load_result
 from noisewise.cli.shared_options import AsJson, TableFile
 
 if TYPE_CHECKING:
@@ -102,7 +101,11 @@ def _read(path: Path, covariates: tuple[str, ...]) -> list[dict[str, float]]:
         raise ArgumentError(f"--csv: {str(path)!r} cannot be read: {error}") from None
     absent = [c for c in covariates if c not in frame]
     if absent:
-        raise ArgumentError(f"--csv: {str(path)!r} has no column {absent[0]!r}")
+        hint = "" if len(frame.columns) > 1 else " (columns must be separated by commas)"
+        raise ArgumentError(
+            f"--csv: {str(path)!r} has no column {absent[0]!r}; it has: "
+            f"{', '.join(map(repr, frame.columns))}{hint}"
+        )
     if frame.empty:
         raise ArgumentError(f"--csv: {str(path)!r} has no rows")
     return [

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 
 HEAD = """# Command line
 
@@ -16,7 +16,8 @@ This page is made from the program by `python -m noisewise.cli.reference`. The s
 screen: `noisewise --help`, `noisewise release linear-regression --help`.
 
 `release` and `plan` have one command for every model that is registered, models of one's own among
-them. Exit codes: 0 done, 1 refused (one sentence on standard error), 2 wrong usage.
+them. Exit codes: 0 done, 1 refused (one sentence on standard error), 2 wrong usage, 130
+interrupted.
 """
 
 

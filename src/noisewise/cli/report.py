@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from noisewise.cli.output_files import check_page
+from noisewise.cli.files import check_page
 
 
 def report(

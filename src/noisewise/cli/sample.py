@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from noisewise.cli.output_files import check_table, write_table
-from noisewise.cli.result_files import ResultFile, load_result
+from noisewise.cli.files import ResultFile, check_table, load_result, write_table
 
 
 def sample(

@@ -171,7 +171,13 @@ def all_bounds(columns: tuple[str, ...], given: object) -> dict[str, Bounds | Pr
     """Return bounds, or the request to choose them privately, for exactly these columns."""
     if not isinstance(given, Mapping):
         raise ArgumentError(f"bounds: none; {_HOW.format(columns[0])}")
+    lacking = [column for column in columns if column not in given]
     for column in given:
+        if column not in columns and lacking:
+            raise ArgumentError(
+                f"column {lacking[0]!r} has no bounds, and {shown(column)} has bounds but is no "
+                "column of this release: is one of them misspelt?"
+            )
         if column not in columns:
             raise ArgumentError(
                 f"bounds: {shown(column)} is not among the columns {', '.join(columns)}"

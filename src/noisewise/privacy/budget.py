@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
-from noisewise.artifact.guarantee import MAX_RECORDS
+from noisewise.artifact.guarantee import LARGE_EPSILON, MAX_RECORDS, worth
 from noisewise.artifact.sensitivity import Relation, relation_of
+from noisewise.artifact.user_warnings import LargeEpsilonWarning, warn_user
 from noisewise.privacy.arguments import mapping, name, number, positive, shown
 from noisewise.privacy.mechanisms import zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
@@ -23,6 +24,10 @@ BOUNDS_WEIGHT = 0.1
 
 LEAST_SHARE = 1e-200
 """Below this, noise scales leave float64; no part of a release is of use long before."""
+
+
+DROWNED = 10
+"""Noise so many times the records' own count leaves next to nothing to learn (chosen)."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,34 @@ def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
     rho = zcdp_budget(epsilon, delta)
     guarantee = Guarantee(epsilon, neighbours, delta, rho, within, unit, most)
     return Terms(guarantee, "gaussian", group)
+
+
+def warn_of_large_epsilon(terms: Terms, options: PrivacyOptions) -> None:
+    """Warn before anything is read where ε promises next to nothing, unless that is meant."""
+    epsilon = terms.guarantee.epsilon
+    if epsilon > LARGE_EPSILON and not options.large_epsilon:
+        warn_user(
+            f"epsilon: {epsilon:g} is above {LARGE_EPSILON:g} and protects nobody: "
+            f"{worth(epsilon)}; if that is meant, say large_epsilon=True",
+            LargeEpsilonWarning,
+        )
+
+
+def warn_of_small_epsilon(terms: Terms, records: int) -> None:
+    """Warn before anything is spent where the noise drowns all records together.
+
+    A count of n records has noise of about 1/ε, which is 1/(n ε) times the count.
+
+    Args:
+        terms: what is promised.
+        records: the public number of records, of the largest group where there are groups.
+    """
+    if records * terms.guarantee.epsilon * DROWNED < 1:
+        warn_user(
+            f"epsilon: {terms.guarantee.epsilon:g} is so small that the noise is more than "
+            f"{DROWNED} times all {records} records together; an analyst learns next to nothing "
+            "from this release"
+        )
 
 
 def _delta(given: object) -> float:

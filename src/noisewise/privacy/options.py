@@ -17,6 +17,7 @@ from typing import Any, Required, Self, TypedDict, TypeVar, get_args, get_origin
 
 from noisewise.artifact import Mechanism, Neighbours
 from noisewise.models.base import Word, WordKind
+from noisewise.privacy.ledger.default_ledger import DefaultLedger
 from noisewise.privacy.sum_plan import Progress
 
 WIDTH = 100
@@ -114,7 +115,7 @@ class PrivacyOptions:
             planned=True,
         ),
     )
-    ledger: str | Path | None = field(
+    ledger: str | Path | DefaultLedger | None = field(
         default=None,
         metadata=_about(
             "text", "path or URL of a budget ledger; the spend is durable before noise is drawn"
@@ -122,6 +123,10 @@ class PrivacyOptions:
     )
     dataset: str | None = field(
         default=None, metadata=_about("text", "the ledger's account, where it has several")
+    )
+    large_epsilon: bool = field(
+        default=False,
+        metadata=_about("flag", "an epsilon above 100 is meant, although it protects next to none"),
     )
     progress: Progress | None = field(
         default=None, metadata=_about(None, "called with rows done and rows in all")
@@ -185,6 +190,7 @@ class QuantileOptions(TypedDict, total=False):
     where: str | None
     ledger: str | Path | None
     dataset: str | None
+    large_epsilon: bool
     progress: Progress | None
 
 

@@ -6,13 +6,15 @@ and refused if the data do not fit; the spend is committed; only then is noise d
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from noisewise.artifact import (
     DataError,
     Groups,
     Level,
+    NoisewiseError,
     Population,
     Receipt,
     Release,
@@ -35,11 +38,17 @@ from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest_bounds
-from noisewise.privacy.budget import BOUNDS, Terms, equal_shares, shares
+from noisewise.privacy.budget import (
+    BOUNDS,
+    Terms,
+    equal_shares,
+    shares,
+    warn_of_large_epsilon,
+    warn_of_small_epsilon,
+)
 from noisewise.privacy.conditions import Condition, in_words, parse_where
 from noisewise.privacy.lattice import Coded, Outside
-from noisewise.privacy.ledger import open_ledger
-from noisewise.privacy.ledger.accounts import cost_of
+from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.private_quantiles import candidate_lattice, choose_bounds
@@ -150,7 +159,12 @@ def publish(source: Any, order: Order) -> Release:
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
     if isinstance(source, Blank):
         return blank
-    payment = Payment(order)
+    warn_of_large_epsilon(order.terms, order.options)
+    with Payment(order) as payment:
+        return _publish(source, order, costs, payment)
+
+
+def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Payment) -> Release:
     reader = open_source(source)
     check_columns(reader, order)
     refuse_selection(reader.selection(), order.terms.guarantee.neighbours)
@@ -167,6 +181,8 @@ def publish(source: Any, order: Order) -> Release:
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
     refuse_few_records(sums.sizes, order)
+    if not order.terms.count:
+        warn_of_small_epsilon(order.terms, int(sums.sizes.max()))
     receipt = payment.pay()
     blocks = tuple(
         Block(s, c.noise, c.draw(find_privacy(s.kind).integers(s, part)))
@@ -230,17 +246,27 @@ def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
 
 
 class Payment:
-    """One payment to a ledger: checked at once, made before the first draw."""
+    """One payment to a ledger: checked at once, made before the first draw.
+
+    Used as a context: where it is left by an error after the spend, the ledger is told that no
+    release came of it.
+    """
+
+    unfinished: ClassVar[set[Payment]] = set()
+    """Payments whose releases are being made, for a program that has to end at once."""
+    _held: ClassVar[bool] = False
 
     def __init__(self, order: Order) -> None:
         self._family = order.family
         unit = order.terms.guarantee.unit if order.weighed is None else order.weighed.column
         self._cost = cost_of(order.terms.guarantee, unit)
         self._receipt: Receipt | None = None
+        self._entry = str(uuid.uuid4())
         self._options = options = order.options
         if options.ledger is None and options.dataset is not None:
             raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
-        if options.ledger is not None:
+        first = isinstance(options.ledger, DefaultLedger) and not options.ledger.exists
+        if options.ledger is not None and not first:
             with open_ledger(options.ledger) as ledger:
                 ledger.check(options.dataset, self._cost)
 
@@ -252,9 +278,47 @@ class Payment:
         """
         options = self._options
         if options.ledger is not None and self._receipt is None:
+            self.unfinished.add(self)
             with open_ledger(options.ledger) as ledger:
-                self._receipt = ledger.spend(options.dataset, self._cost, self._family)
+                self._receipt = ledger.spend(
+                    options.dataset, self._cost, self._family, entry=self._entry
+                )
         return self._receipt
+
+    def note_lost(self, why: str) -> bool:
+        """Tell the ledger that no release came of the spend; return whether there was one."""
+        if self._options.ledger is None:
+            return False
+        with open_ledger(self._options.ledger) as ledger:
+            return ledger.note_lost(self._entry, why)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self in self.unfinished and kind is not None:
+            # The error itself matters more than a ledger that is out of reach by now.
+            with contextlib.suppress(NoisewiseError):
+                self.note_lost(kind.__name__)
+        if kind is not None or not self._held:
+            self.unfinished.discard(self)
+
+    @classmethod
+    @contextlib.contextmanager
+    def held(cls) -> Iterator[None]:
+        """Count payments as unfinished until this context ends: until their releases are saved.
+
+        An interrupt leaves them so, for whoever ends the program.
+        """
+        cls._held = True
+        try:
+            yield
+        except Exception:
+            cls.unfinished.clear()
+            raise
+        finally:
+            cls._held = False
+        cls.unfinished.clear()
 
 
 def _search(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,20 +11,20 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.report.html import write
 
 if TYPE_CHECKING:
-    import os
-
     from noisewise.inference.result import Result
     from noisewise.simulate import Check, Plan
 
 __all__ = ["render", "save"]
 
 
-def render(result: Result | Release | Check | Plan, check: Check | None = None) -> str:
+def render(
+    result: Result | Release | Check | Plan, check: Check | str | os.PathLike[str] | None = None
+) -> str:
     """Return the page about a result as HTML.
 
     Args:
         result: what ``infer``, ``check`` or ``plan`` returned, or a release that is an answer.
-        check: what ``noisewise check`` found of the same release, if it was asked.
+        check: what ``noisewise check`` found of the same release, if it was asked, or its file.
 
     Returns:
         One HTML document that loads nothing.
@@ -38,11 +39,18 @@ def render(result: Result | Release | Check | Plan, check: Check | None = None) 
         >>> page.startswith("<!doctype html>")
         True
     """
+    from noisewise.inference.result import Result
+    from noisewise.simulate.check_result import Check, load_check
+    from noisewise.simulate.plan_result import Plan
+
+    if isinstance(check, str | os.PathLike):
+        check = load_check(check)
+    if not isinstance(check, Check | None):
+        raise ArgumentError(
+            f"check: must be what nw.check returned, or its file, not {type(check).__name__!r}"
+        )
     if isinstance(result, Release):
         return models.find(result.family).page(result, check)
-    from noisewise.inference.result import Result
-    from noisewise.simulate.check_result import Check
-    from noisewise.simulate.plan_result import Plan
 
     if isinstance(result, Check):
         from noisewise.report.simulation_pages import check_page
@@ -71,7 +79,7 @@ def render(result: Result | Release | Check | Plan, check: Check | None = None) 
 def save(
     result: Result | Release | Check | Plan,
     path: str | os.PathLike[str],
-    check: Check | None = None,
+    check: Check | str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write the page about a result; it appears whole or not at all.
 

@@ -124,7 +124,7 @@ def page(title: str, lead: str, sections: Iterable[tuple[str, str, str]]) -> str
 def write(content: str, path: Path) -> Path:
     """Write the file, whole or not at all, and return its path."""
     with atomic_write(
-        path, lambda why: ArgumentError(f"--out: cannot write {str(path)!r}: {why}")
+        path, lambda why: ArgumentError(f"cannot write {str(path)!r}: {why}")
     ) as beside:
         beside.write_text(content, encoding="utf-8")
     return path

@@ -161,7 +161,7 @@ class Check:
         """Write a JSON file that ``load_check`` reads; it appears whole or not at all."""
         file = Path(path)
         with atomic_write(
-            file, lambda why: ArgumentError(f"--out: cannot write {str(file)!r}: {why}")
+            file, lambda why: ArgumentError(f"cannot write {str(file)!r}: {why}")
         ) as beside:
             beside.write_text(self.to_json(), encoding="utf-8")
         return file
@@ -190,17 +190,17 @@ def load_check(path: str | os.PathLike[str]) -> Check:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or "it is not JSON"
-        raise ArgumentError(f"--check: {str(path)!r} cannot be read: {why}") from None
+        raise ArgumentError(f"check: {str(path)!r} cannot be read: {why}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ArgumentError(f"--check: {str(path)!r} was not written by noisewise check")
+        raise ArgumentError(f"check: {str(path)!r} was not written by noisewise check")
     if content.get("version") != VERSION:
         raise ArgumentError(
-            f"--check: {str(path)!r} has version {content.get('version')!r}, this reads {VERSION}"
+            f"check: {str(path)!r} has version {content.get('version')!r}, this reads {VERSION}"
         )
     try:
         return Check(content["settings"], tuple(_method(m) for m in content["methods"]))
     except (KeyError, TypeError) as error:
-        raise ArgumentError(f"--check: {str(path)!r} is damaged ({error!r})") from None
+        raise ArgumentError(f"check: {str(path)!r} is damaged ({error!r})") from None
 
 
 def _method(content: Mapping[str, Any]) -> MethodCheck:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.artifact import PartitionRelease, QuantileSum
-from noisewise.cli.main import app
+from noisewise.cli.verbs import app
 from noisewise.models.partition import partition_moments
 from noisewise.privacy.ledger import open_ledger
 from tests.reference import partition_reference as plain
@@ -420,6 +420,7 @@ def test_the_command_line_makes_and_inspects_both(tmp_path: Path) -> None:
     shown = json.loads(invoked("inspect", tmp_path / "r.json", "--json").output)
     assert shown["answer"] == pytest.approx(made.probability.tolist())
     assert "answer: " in invoked("inspect", tmp_path / "r.json").output
+    (tmp_path / "r.json").unlink()
     done = invoked(
         "release", "posterior-quantile", source, *common, "--p", 0.5, "--epsilon-bounds", 20,
         "--epsilon-value", 3, "--normal", "0.1,1,1", "--json",

@@ -22,6 +22,7 @@ from noisewise.artifact import ArgumentError, Block, DataError, PartitionRelease
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, fit
 from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
 from noisewise.models.partition.regression_question import RegressionQuestion
+from noisewise.privacy.budget import warn_of_large_epsilon
 from noisewise.privacy.pipeline import (
     Order,
     Payment,
@@ -58,7 +59,14 @@ def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     """Read the table, fit its partitions, pay, and return the noisy answer as a Release."""
     _rehearse(query)
     order = _order(query, {})
-    payment = Payment(order)
+    warn_of_large_epsilon(order.terms, order.options)
+    with Payment(order) as payment:
+        return _publish(source, query, order, payment)
+
+
+def _publish(
+    source: Any, query: PartitionQuery, order: Order, payment: Payment
+) -> PartitionRelease:
     reader = open_source(source)
     check_columns(reader, order, query.question.columns)
     refuse_selection(reader.selection(), query.question.terms.guarantee.neighbours)

@@ -28,7 +28,11 @@ Kind = Literal["budget", "spend"]
 UNITS_PER_ONE = 10**12
 """Units in an epsilon or rho of 1 (chosen: finer than any budget, and 64 bits reach 9 million)."""
 MAX_UNITS = 2**63 - 1
-"""The largest amount: both databases keep 64-bit integers."""
+"""The largest amount: both databases keep 64-bit integers. As a budget it stands for "no cap"."""
+NO_CAP = "none"
+"""What an entry says was asked for where an account has no cap."""
+NO_RELEASE = "no release came of the spend "
+"""How the entry begins that says a spend was for nothing; the spend's own name follows."""
 MAX_NAME_LENGTH = 200
 """Characters of a name of a dataset, a relation or a unit (chosen)."""
 PARAMETER = {"pure": "epsilon", "zcdp": "rho"}
@@ -75,9 +79,9 @@ def budget_units(amount: Fraction, name: str) -> int:
 
 
 def _within_64_bits(units: int, name: str) -> int:
-    if units > MAX_UNITS:
+    if units >= MAX_UNITS:
         raise ArgumentError(
-            f"{name} is too large: amounts are kept in 64 bits, up to {decimal(MAX_UNITS)}"
+            f"{name} is too large: amounts are kept in 64 bits, up to {decimal(MAX_UNITS - 1)}"
         )
     return units
 
@@ -86,6 +90,11 @@ def decimal(units: int) -> str:
     """Return units as a decimal number, exactly: ``100000000000`` is ``0.1``."""
     whole, rest = divmod(units, UNITS_PER_ONE)
     return f"{whole}.{rest:012d}".rstrip("0").rstrip(".")
+
+
+def budget_words(units: int) -> str:
+    """Return a budget as a decimal number, or "no cap"."""
+    return decimal(units) if units < MAX_UNITS else "no cap"
 
 
 def printable(value: object, name: str) -> str:
@@ -145,7 +154,7 @@ class Account:
     Fields are the stored columns, amounts in whole units; the properties speak ε or ρ. ``entries``
     counts the history (budget changes and spends) and ``head`` is the digest of its last entry.
     ``unit`` is None until it is set or the first spend decides; with spends, it is None only in an
-    account that version 0.1 wrote.
+    account that version 0.1 wrote. An account without a cap has an infinite budget.
     """
 
     dataset: str
@@ -163,9 +172,14 @@ class Account:
         return PARAMETER[self.accounting]
 
     @property
+    def capped(self) -> bool:
+        """Return whether a budget was set; else spends are only counted."""
+        return self.budget_units < MAX_UNITS
+
+    @property
     def budget(self) -> float:
-        """Return all that may ever be spent."""
-        return self.budget_units / UNITS_PER_ONE
+        """Return all that may ever be spent; infinity without a cap."""
+        return self.budget_units / UNITS_PER_ONE if self.capped else math.inf
 
     @property
     def spent(self) -> float:
@@ -179,8 +193,8 @@ class Account:
 
     @property
     def remaining(self) -> float:
-        """Return what may still be spent."""
-        return self.remaining_units / UNITS_PER_ONE
+        """Return what may still be spent; infinity without a cap."""
+        return self.remaining_units / UNITS_PER_ONE if self.capped else math.inf
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,10 @@ def match(
 
 def _mismatch(entry: Entry | None, receipt: Receipt, cost: Cost) -> str | None:
     if entry is None or entry.dataset != receipt.dataset:
-        return f"the spend {receipt.entry} of a release is not here: deleted, or never made"
+        return (
+            f"the spend {receipt.entry} of a release is not here: deleted, never made, or this "
+            "is an older copy of the ledger, put back"
+        )
     if (entry.accounting, entry.asked) != (cost.accounting, cost.asked):
         # Written without interpreting the row, which may have been edited.
         paid = f"{PARAMETER.get(entry.accounting, entry.accounting)} {entry.asked}"

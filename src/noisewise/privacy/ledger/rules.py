@@ -15,6 +15,9 @@ from typing import Any
 
 from noisewise.artifact import ArgumentError, BudgetError
 from noisewise.privacy.ledger.accounts import (
+    MAX_UNITS,
+    NO_CAP,
+    NO_RELEASE,
     PARAMETER,
     RECORD,
     Account,
@@ -48,8 +51,10 @@ def charge(account: Account, cost: Cost) -> int:
     return units
 
 
-def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entry]:
-    """Return the account after the spend, and the entry that records it."""
+def spend(
+    account: Account, cost: Cost, description: str, name: str | None = None
+) -> tuple[Account, Entry]:
+    """Return the account after the spend, and the entry that records it, called ``name``."""
     units = charge(account, cost)
     after = replace(
         account,
@@ -67,6 +72,7 @@ def spend(account: Account, cost: Cost, description: str) -> tuple[Account, Entr
         neighbours=cost.neighbours,
         unit=cost.unit,
         description=cleaned(description),
+        **({} if name is None else {"entry": name}),
     )
 
 
@@ -93,7 +99,7 @@ def opened(
     """Return an account with no history yet; its chain begins at the ledger's own name."""
     name = PARAMETER[accounting]
     return Account(
-        dataset=printable(dataset, "dataset"),
+        dataset=dataset,
         accounting=accounting,
         neighbours=None if neighbours is None else printable(neighbours, "neighbours"),
         budget_units=budget_units(exact(amount, name), name),
@@ -104,7 +110,13 @@ def opened(
     )
 
 
-def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Account, Entry]:
+def uncapped(ledger: str, dataset: str, cost: Cost) -> Account:
+    """Return an account with no history and no cap, for releases like the one of this cost."""
+    account = opened(ledger, dataset, cost.accounting, 1.0, cost.neighbours, cost.unit)
+    return replace(account, budget_units=MAX_UNITS)
+
+
+def set_budget(account: Account, wanted: Account, amount: float | None) -> tuple[Account, Entry]:
     """Give ``account`` the budget of ``wanted``; what is already spent binds what may change."""
     if account.spent_units:
         _same_currency(account, wanted.accounting)
@@ -128,12 +140,27 @@ def set_budget(account: Account, wanted: Account, amount: float) -> tuple[Accoun
         after,
         kind="budget",
         accounting=wanted.accounting,
-        asked=repr(float(amount)),
+        asked=NO_CAP if amount is None else repr(float(amount)),
         units=wanted.budget_units,
         former_units=account.budget_units if account.entries else None,
         neighbours=after.neighbours,
         unit=after.unit,
         description="budget changed" if account.entries else "budget set",
+    )
+
+
+def lost(account: Account, spend: Entry, why: str) -> tuple[Account, Entry]:
+    """Return the account, with an entry that says that a spend brought no release."""
+    return _recorded(
+        account,
+        kind="budget",
+        accounting=account.accounting,
+        asked=NO_CAP if not account.capped else repr(account.budget),
+        units=account.budget_units,
+        former_units=account.budget_units,
+        neighbours=account.neighbours,
+        unit=account.unit,
+        description=cleaned(f"{NO_RELEASE}{spend.entry}: {why}"),
     )
 
 
@@ -147,10 +174,9 @@ def cleaned(description: str) -> str:
 
 def _recorded(after: Account, **what: Any) -> tuple[Account, Entry]:
     entry = sealed(
-        entry=str(uuid.uuid4()),
+        **{"entry": str(uuid.uuid4()), **what},
         dataset=after.dataset,
         number=after.entries + 1,
-        **what,
         created=datetime.now(UTC).isoformat(timespec="microseconds"),
         previous=after.head,
     )
@@ -202,6 +228,21 @@ def refuse_untrue_unit(account: Account, wanted: Account, history: Iterable[Entr
             f"dataset {account.dataset!r} has spends that protect records, so its unit cannot be "
             f"{wanted.unit!r}. Set a budget under another dataset name"
         )
+
+
+def refuse_twins(account: Account, twins: Iterable[Account]) -> None:
+    """Raise a BudgetError where an account of version 0.1 has a twin with budget of its own.
+
+    Version 0.1 kept "people" and "People " apart: two budgets that a person takes for one.
+    """
+    for twin in twins:
+        if twin.dataset != account.dataset and twin.remaining_units > 1:
+            raise BudgetError(
+                f"dataset {account.dataset!r} and dataset {twin.dataset!r} are one name, which "
+                "version 0.1 kept as two budgets. Nothing was drawn. Decide for one of them, and "
+                "close the other: set its budget to what it has spent (or next to nothing), "
+                f"{decimal(twin.spent_units or 1)}, with `noisewise ledger set`"
+            )
 
 
 def _same_unit(account: Account, unit: str) -> None:

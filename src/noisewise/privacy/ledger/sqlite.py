@@ -3,23 +3,31 @@
 ``BEGIN IMMEDIATE`` takes the write lock before anything is read, so that of two processes asking
 for the last of a budget one waits and then sees the other's spend. ``synchronous=EXTRA`` makes a
 commit survive power loss: it also syncs the folder after the journal is deleted, without which the
-journal could come back and undo the spend. Keep the file on a local disk; network file systems do
-not lock reliably (use PostgreSQL for a team).
+journal could come back and undo the spend; what a killed process leaves of one is rolled back and
+removed at the next opening. The file is private to its owner. Keep it on a local disk; network
+file systems do not lock reliably (use PostgreSQL for a team).
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from noisewise.artifact import SourceError
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.privacy.ledger.store import ADD_UNITS, CREATE_HINT, Rows, create_tables, identity
 
 LOCK_PATIENCE_S = 60.0
 """Wait so long for another process that holds the file (chosen)."""
+PRIVATE = 0o600
+"""The permissions of a new ledger: its owner reads and writes, nobody else."""
+WORLD = 0o007
+"""The permissions of everybody, which an older ledger loses."""
 
 
 class SqliteStore:
@@ -29,6 +37,8 @@ class SqliteStore:
         self._path = path
         if not create and not path.exists():
             raise SourceError(f"there is no ledger {str(path)!r}; {CREATE_HINT}")
+        if create:
+            _create_private(path)
         with self._translated():
             # A URI from the absolute path: no name, not even ":memory:", has a special meaning.
             self._connection = sqlite3.connect(
@@ -40,6 +50,8 @@ class SqliteStore:
             )
         try:
             self._id = self._prepare(create)
+            _make_private(path)
+            self._remove_journal()
         except BaseException:
             self._connection.close()
             raise
@@ -56,6 +68,24 @@ class SqliteStore:
             raise SourceError(f"{self.place} is a SQLite database but not a ledger; {hint}")
         with self._translated():
             return identity(self._execute, self.place)
+
+    def _remove_journal(self) -> None:
+        """Remove the journal of a killed process.
+
+        SQLite has undone by it what was half written, and keeps one that has nothing to undo. Under
+        the exclusive lock, which a live writer would not let us have, it is nobody's.
+        """
+        journal = Path(f"{self._path}-journal")
+        if not journal.exists():
+            return
+        with suppress(sqlite3.Error, OSError):
+            self._execute("PRAGMA busy_timeout = 0")
+            self._execute("BEGIN EXCLUSIVE")
+            journal.unlink(missing_ok=True)
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._execute("ROLLBACK")
+            self._execute(f"PRAGMA busy_timeout = {int(1000 * LOCK_PATIENCE_S)}")
 
     def _create(self) -> None:
         with self.writing():
@@ -122,6 +152,29 @@ class SqliteStore:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def _create_private(path: Path) -> None:
+    """Create an empty file that only its owner may read; SQLite's side files take after it."""
+    # What goes wrong here, SQLite says in a moment.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
+
+
+def _make_private(path: Path) -> None:
+    """Take a ledger away from the world: version 0.1 let every user of the machine read it.
+
+    What its group may do was somebody's decision, and stays.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & WORLD:
+            path.chmod(mode & ~WORLD)
+    except OSError:
+        warn_user(
+            f"ledger: every user of this machine can read {str(path)!r}; its owner should change "
+            "that (chmod o= FILE)"
+        )
 
 
 def _reason(error: sqlite3.Error) -> str:

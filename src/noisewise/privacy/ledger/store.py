@@ -99,6 +99,11 @@ class Rows:
         rows = self._execute(f"{self._all(Entry)} WHERE dataset = ? ORDER BY number", (dataset,))
         return tuple(Entry(*row) for row in rows)
 
+    def entry(self, name: str) -> Entry | None:
+        """Return the entry of that name, whose account it may be."""
+        rows = self._execute(f"{self._all(Entry)} WHERE entry = ?", (name,))
+        return Entry(*rows[0]) if rows else None
+
     def strays(self) -> tuple[str, ...]:
         """Return datasets that have a history and no account."""
         rows = self._execute(

@@ -67,6 +67,8 @@ def guarded(step: Callable[[], Result], explain: Callable[[], NoisewiseError]) -
         return step()
     except (NoisewiseError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
+    except pa.ArrowCancelled:  # so Arrow says that somebody pressed Ctrl-C
+        raise KeyboardInterrupt from None
     except BaseException:  # noqa: BLE001  # a panic of Polars is no Exception
         pass
     raise explain()
@@ -111,8 +113,9 @@ class ArrowSource:
         """Raise where a column is not there once in every file, or not of a fitting type."""
         for batches in self._all:
             types = guarded(batches.types, partial(batches.explain, None))
-            for column in (*numeric, *coded):
-                _check_there(column, types, batches.name)
+            asked = (*numeric, *coded)
+            for column in asked:
+                _check_there(column, types, batches.name, asked)
             known = dict(types)
             for column in numeric:
                 if known[column] is not None and not _is_numeric(known[column]):
@@ -176,18 +179,28 @@ class ArrowSource:
         return None if None in counts else sum(n for n in counts if n is not None)
 
 
-def _check_there(column: str, types: Types, where: str) -> None:
+def _check_there(column: str, types: Types, where: str, asked: tuple[str, ...]) -> None:
     names = [name for name, _ in types]
     if names.count(column) > 1:
         raise DataError(f"column {column!r} stands twice in {where}")
     if column in names:
         return
-    if all(kind is None for _, kind in types):
-        # The first line of a CSV file without a header is a record.
-        hint = "names are read from its first line" if types else "no column is named by a text"
-    else:
+    if not types:
+        hint = "no column is named by a text"
+    elif any(kind is not None for _, kind in types) or _are_names(names, asked):
         hint = f"it has: {listed_names(names)}"
+    else:
+        # Not shown: where a CSV file has no header, its first line is a record.
+        hint = "names are read from its first line"
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+            hint += ", which has no commas: columns must be separated by commas"
     raise DataError(f"column {column!r} is not in {where}; {hint}")
+
+
+def _are_names(first_line: list[str], asked: tuple[str, ...]) -> bool:
+    """Return whether a first line is surely one of names: it has one that was asked for."""
+    digits = any(name.strip()[:1].isdigit() for name in first_line)
+    return not digits and any(name in first_line for name in asked)
 
 
 def listed_names(names: Sequence[str]) -> str:

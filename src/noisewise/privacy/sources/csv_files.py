@@ -172,6 +172,8 @@ class CsvFile:
         try:
             for _ in self._scan(types, columns, ()):
                 pass
+        except pa.ArrowCancelled:
+            raise
         except (pa.ArrowException, OSError):
             return False
         return True

@@ -1,16 +1,28 @@
-"""Files that a command writes: checked before time or budget is spent, never over other files."""
+"""Files that a command reads or writes: results, pages and tables.
+
+What is to be written is checked before time or budget is spent, and never goes over other files.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from noisewise.artifact import ArgumentError
+import typer
+
+from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.atomic_file import atomic_write
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from noisewise.inference import Result
+
+ResultFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="RESULT", help="A file that `noisewise infer` wrote.")
+]
 
 PAGE_START = b"<!doctype html>"
 """How every page begins that ``report`` writes."""
@@ -57,8 +69,18 @@ def check_table(out: Path | None) -> None:
 
 
 def write_table(rows: pd.DataFrame, out: Path) -> None:
-    """Write rows as a CSV file; `check_table` was asked before."""
-    try:
-        rows.to_csv(out, index=False)
-    except OSError as error:
-        raise ArgumentError(f"--out: {str(out)!r} cannot be written: {error.strerror}") from None
+    """Write rows as a CSV file, whole or not at all; `check_table` was asked before."""
+    with atomic_write(
+        out, lambda why: ArgumentError(f"--out: {str(out)!r} cannot be written: {why}")
+    ) as temporary:
+        rows.to_csv(temporary, index=False)
+
+
+def load_result(path: Path) -> Result:
+    """Read a file that ``infer`` wrote; an ArgumentError says what else it is."""
+    from noisewise.inference import load
+
+    loaded = load(path)
+    if isinstance(loaded, Release):
+        raise ArgumentError(f"RESULT: {str(path)!r} is a release; run noisewise infer on it first")
+    return loaded
