@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -91,7 +92,10 @@ def test_every_option_of_linear_regression(regression: Run, out: Path) -> None:
 
 def test_bounds_chosen_privately(noisewise: Run, people: Path, out: Path) -> None:
     words = ("--bounds", "pir=private:0,100", "--bounds", "kir=-1,1", "--epsilon", 5, "--out", out)
-    ended = noisewise("release", "linear-regression", people, *REGRESSION[:4], *words)
+    few = noisewise("release", "linear-regression", people, *REGRESSION[:4], *words)
+    assert "for the private bounds of 'pir' is hopeless" in few.err
+    secret = (*words, "--neighbours", "add-remove")
+    ended = noisewise("release", "linear-regression", people, *REGRESSION[:4], *secret)
     (selection,) = loaded(ended, out).selections
     assert (selection.column, selection.within) == ("pir", nw.Bounds(0, 100))
 
@@ -110,7 +114,19 @@ def test_bounds_chosen_privately(noisewise: Run, people: Path, out: Path) -> Non
             {"shape": 2.0},
         ),
         (("--column", "smoker", "--family", "categorical", "--levels", "yes,no"), {}),
-        (("--column", "pir", "--family", "exponential", "--bounds", "private:0,9"), {}),
+        (
+            (
+                "--column",
+                "pir",
+                "--family",
+                "exponential",
+                "--bounds",
+                "private:0,9",
+                "--neighbours",
+                "add-remove",
+            ),
+            {},
+        ),
     ],
     ids=lambda words: words[3] if isinstance(words, tuple) else "",
 )
@@ -210,12 +226,11 @@ def test_groups(
 ) -> None:
     listed = tmp_path / "tracts.txt"
     listed.write_text("\ufeff2\n\n 1 \n", encoding="utf-8")
-    release = loaded(
-        regression("--groups", groups.replace("FILE", str(listed)), "--sizes", "public"), out
-    )
+    release = loaded(regression("--groups", groups.replace("FILE", str(listed))), out)
     assert release.groups is not None
     assert release.groups.keys == keys
-    assert release.n is not None
+    ended = regression("--groups", groups.replace("FILE", str(listed)), "--sizes", "public")
+    assert re.search(r"error: --groups: \d of \d have fewer than 3 records", ended.err)
 
 
 @pytest.mark.parametrize(

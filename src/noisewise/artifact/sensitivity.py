@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -157,5 +158,5 @@ def _worth_in_words(guarantee: Guarantee, worth: Fraction) -> str:
 
 def _shown(cost: Fraction) -> str:
     """Return a cost with six digits, rounded up: a message never shows the claim itself."""
-    number = float(min(cost, MAX_FLOAT))
-    return f"{number:.6g}" if Fraction(f"{number:.6g}") >= cost else repr(number)
+    rounded = Context(prec=6, rounding=ROUND_CEILING)
+    return f"{rounded.divide(Decimal(cost.numerator), Decimal(cost.denominator)).normalize():g}"

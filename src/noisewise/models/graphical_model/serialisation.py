@@ -11,7 +11,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,11 +33,6 @@ UNREADABLE = (
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """What zipfile and NumPy raise over a file that is damaged or something else."""
-
-
-def _refusal(path: Path) -> Callable[[str], ArgumentError]:
-    """Return what makes the error for a file that cannot be written."""
-    return lambda why: ArgumentError(f"{path}: cannot be written ({why})")
 
 
 def write_json(content: Mapping[str, Any], path: Path) -> Path:
