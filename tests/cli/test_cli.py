@@ -176,9 +176,14 @@ def test_graphical_model_by_person_with_an_other_level(
     assert release.block("person-tables").statistic.names == ("smoker=yes", "smoker=rest")
 
 
-def test_people_with_several_records(regression: Run, noisewise: Run, out: Path) -> None:
-    release = loaded(regression("--unit", "tract", "--max-records", 1), out)
+def test_people_with_several_records(
+    regression: Run, noisewise: Run, people: Path, out: Path
+) -> None:
+    family = ("--column", "pir", "--family", "normal", "--bounds", "0,1", "--epsilon", 1)
+    words = (people, *family, "--out", out, "--unit", "tract", "--max-records", 1)
+    release = loaded(noisewise("release", "exponential-family", *words), out)
     assert (release.n, release.unit) == (2, "tract")
+    out.unlink()
     release = loaded(regression("--unit", "tract", "--max-records", 2), out)
     assert release.n is None
     assert "(all rows of one 'tract', of which at most 2 count)" in release.statement()

@@ -13,6 +13,7 @@ import hashlib
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ ABANDONED_S = 24 * 3600.0
 """Age in seconds from which a file is nobody's, even if it may be another machine's (chosen)."""
 
 _unfinished: set[Path] = set()
+_ending = threading.Event()
 
 
 @contextlib.contextmanager
@@ -41,6 +43,7 @@ def atomic_write(path: Path, refusal: Callable[[str], Exception]) -> Iterator[Pa
         yield temporary
         with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
+        stop_if_ending()
         os.replace(temporary, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -68,6 +71,17 @@ def folder_turn(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(held)
+
+
+def begin_ending() -> None:
+    """Let no other file appear and no budget be spent: the process is about to end."""
+    _ending.set()
+
+
+def stop_if_ending() -> None:
+    """Go no further, for ever, once another thread has begun to end the process."""
+    while _ending.is_set():
+        time.sleep(1.0)
 
 
 def discard_unfinished() -> None:

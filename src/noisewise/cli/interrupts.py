@@ -1,11 +1,11 @@
 """Ctrl-C: the program ends within two seconds, whatever it is doing, and leaves nothing half done.
 
 Python runs a signal's handler between two instructions of its own, and compiled inference or the
-compilation itself may not return to Python for minutes. So there are two ways out. The handler
-raises KeyboardInterrupt in the main thread, which unwinds as any error does: files are written
-whole or not at all, databases roll back, and the ledger is told where a spend brought no release. A
-watcher thread, woken by the signal itself, waits `GRACE_S` for that; then it removes unfinished
-files, tells the ledger, and ends the process.
+compilation itself may not return to Python for minutes. An exception that the handler raises may
+also come in a callback of a library, which swallows it or aborts. So the handler does nothing, and
+a watcher thread, woken by the signal itself, ends the process: it lets no file appear and no budget
+be spent from then on, removes unfinished files, and tells the ledger where a spend brought no
+release. Databases roll back what was not committed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,25 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from noisewise.artifact import atomic_file
 
 STATUS = 130
 """The exit status after an interrupt, as shells have it: 128 + SIGINT."""
-GRACE_S = 0.5
-"""Seconds that the main thread has to end in good order (chosen: two seconds are promised)."""
-LEDGER_S = 0.5
-"""Seconds that the ledger has to note a spend without a release (chosen likewise)."""
+SETTLE_S = 0.1
+"""Seconds in which a file or a spend that is under way comes to its end (chosen)."""
+LEDGER_S = 1.0
+"""Seconds that the ledger has to note a spend without a release (chosen: two are promised)."""
+SHOW_CURSOR = b"\x1b[?25h"
+"""What a terminal is told to show its cursor, which a progress bar hides."""
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[None]:
-    """Turn SIGINT into KeyboardInterrupt in the main thread, or into the end of the process.
+    """Let SIGINT end the process while the context lasts.
 
     Where SIGINT is ignored, as for a job in the background of a script, it stays so.
     """
@@ -40,52 +45,25 @@ def watched() -> Iterator[None]:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     former_wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    former = signal.signal(signal.SIGINT, _raise)
-    former_hook = sys.unraisablehook
+    former = signal.signal(signal.SIGINT, lambda *_: None)
     threading.Thread(target=_watch, args=(ours,), daemon=True).start()
-
-    def end_if_swallowed(problem: Any) -> None:
-        # It came in a callback of a library, such as a garbage collection's: errors are only shown.
-        if isinstance(problem.exc_value, KeyboardInterrupt):
-            end_by_interrupt()
-        former_hook(problem)
-
-    sys.unraisablehook = end_if_swallowed
-
-    def restore() -> None:
+    try:
+        yield
+    except KeyboardInterrupt:
+        end_by_interrupt()  # raised by a library that looks at signals itself
+    finally:
         # The command has done its work: an interrupt of Python's own end would only hide that.
         done = "noisewise.cli.first_moments" in sys.modules
         signal.signal(signal.SIGINT, signal.SIG_IGN if done else former)
         signal.set_wakeup_fd(former_wakeup)
-        sys.unraisablehook = former_hook
         theirs.close()  # the watcher reads the end of it, and ends
-
-    try:
-        yield
-    except BaseException as error:
-        # Whatever a library made of it, such as Typer a SystemExit: it was the interrupt.
-        if _received or isinstance(error, KeyboardInterrupt):
-            end_by_interrupt()
-        restore()
-        raise
-    restore()
-
-
-_received: list[int] = []
-
-
-def _raise(number: int, *_: object) -> None:
-    _received.append(number)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the way out is not disturbed
-    raise KeyboardInterrupt
 
 
 def _watch(wakeups: socket.socket) -> None:
-    """Wait for an interrupt; then for the main thread; then end the process."""
+    """Wait for an interrupt, and end the process; or for the end of the command."""
     with wakeups:
         while signals := wakeups.recv(64):
             if signal.SIGINT in signals:
-                threading.Event().wait(GRACE_S)
                 end_by_interrupt()
 
 
@@ -99,14 +77,13 @@ def end_by_interrupt() -> NoReturn:
     compute.
     """
     with _ending:  # never released: whoever comes second waits for the end
-        from noisewise.artifact.atomic_file import discard_unfinished
-
-        discard_unfinished()
-        _note_lost_spends()
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-        with contextlib.suppress(OSError, ValueError):
-            os.write(2, b"interrupted\n")
+        with contextlib.suppress(Exception):  # whatever happens, it ends
+            atomic_file.begin_ending()
+            time.sleep(SETTLE_S)
+            atomic_file.discard_unfinished()
+            _note_lost_spends()
+        with contextlib.suppress(OSError):
+            os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + b"interrupted\n")
         os._exit(STATUS)
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
-from typer.core import TyperGroup
 
 from noisewise import __version__
 from noisewise.cli import (
@@ -22,22 +19,8 @@ from noisewise.cli import (
     reproduce,
     sample,
 )
-from noisewise.cli.interrupts import end_by_interrupt
-
-
-class Verbs(TyperGroup):
-    """The group of all verbs; an interrupt ends it before Typer calls that an abortion."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Carry out the verb."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            end_by_interrupt()
-
 
 app = typer.Typer(
-    cls=Verbs,
     name="noisewise",
     help="Differentially private releases, and inference that is honest about their noise.",
     no_args_is_help=True,

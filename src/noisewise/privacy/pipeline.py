@@ -34,6 +34,7 @@ from noisewise.artifact import (
     Statistic,
 )
 from noisewise.artifact import validation as wire
+from noisewise.artifact.atomic_file import stop_if_ending
 from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.version import VERSION
@@ -279,6 +280,7 @@ class Payment:
         options = self._options
         if options.ledger is not None and self._receipt is None:
             self.unfinished.add(self)
+            stop_if_ending()
             with open_ledger(options.ledger) as ledger:
                 self._receipt = ledger.spend(
                     options.dataset, self._cost, self._family, entry=self._entry
