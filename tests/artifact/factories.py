@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from noisewise.artifact import (
     Tables,
 )
 from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.sensitivity import Relation, relation_of, sensitivity
 
 DELTA = 1e-6
 BOUNDS = {"pir": Bounds(0, 1), "kir": Bounds(-2.5, 7.25), "alter": Bounds(16, 120)}
@@ -48,6 +50,16 @@ def noise(mechanism: Mechanism, sensitivity: float, cost: float) -> Noise:
     if mechanism == "laplace":
         return Noise(mechanism, sensitivity / cost, sensitivity, cost)
     return Noise(mechanism, sensitivity / math.sqrt(2 * cost), sensitivity, cost)
+
+
+def calibrated(
+    statistic: Statistic, mechanism: Mechanism, relation: Relation, cost: float
+) -> Noise:
+    """Just enough noise for a statistic; rounded up, as the owner's half rounds."""
+    bound = sensitivity(statistic, relation)
+    needed = noise(mechanism, bound.l1 if mechanism == "laplace" else bound.l2, cost)
+    short = bound.cost(needed) > cost
+    return replace(needed, scale=needed.scale * (1 + 2**-50)) if short else needed
 
 
 def guarantee(
@@ -77,12 +89,13 @@ def regression(
     """A Gram matrix of three columns; empty ``sizes`` make n secret."""
     gram = Gram(COLUMNS, count=not sizes)
     cost = 0.25
-    spent = noise(mechanism, 9.375 * 4**gram.bits, cost)
     within = groups.column if groups is not None and sizes else None
+    promise = guarantee(mechanism, 1.0, neighbours, within)
+    spent = calibrated(gram, mechanism, relation_of(promise, groups is not None), cost)
     return Release(
         family="linear-regression",
         model={"x": COLUMNS[:-1], "y": COLUMNS[-1]},
-        guarantee=guarantee(mechanism, 1.0, neighbours, within),
+        guarantee=promise,
         population=Population("public" if sizes else "noisy", sizes, total),
         blocks=(
             block(gram, spent, 1 if groups is None else len(groups.keys)),
@@ -98,7 +111,11 @@ def regression_with_everything() -> Release:
     """Monomials, clamped counts, a private choice of bounds, fills, a receipt, a date."""
     return regression(
         blocks=(
-            block(Monomials(COLUMNS[:-1]), noise("laplace", 14 * 2.0**28, 0.25), seed=1),
+            block(
+                Monomials(COLUMNS[:-1]),
+                calibrated(Monomials(COLUMNS[:-1]), "laplace", "replace-one", 0.25),
+                seed=1,
+            ),
             block(Clamped(COLUMNS), noise("laplace", 3, 0.125), seed=2),
         ),
         selections=(Selection("alter", Bounds(0, 150), 512, (0.01, 0.99), 0.125),),
@@ -112,13 +129,30 @@ def regression_with_everything() -> Release:
 def power_sums(statistic: PowerSums, distribution: str, **model: float) -> Release:
     """One column that follows a distribution."""
     public = not statistic.count
+    neighbours: Neighbours = "replace-one" if public else "add-remove"
     return Release(
         family="exponential-family",
         model={"distribution": distribution, **model},
-        guarantee=guarantee("laplace", 0.5, "replace-one" if public else "add-remove"),
+        guarantee=guarantee("laplace", 0.5, neighbours),
         population=Population("public", (250,)) if public else Population("noisy"),
-        blocks=(block(statistic, noise("laplace", 40.0, 0.5)),),
+        blocks=(block(statistic, calibrated(statistic, "laplace", neighbours, 0.5)),),
         bounds={statistic.column: Bounds(statistic.lower, statistic.upper)},
+    )
+
+
+def regression_of_people(neighbours: Neighbours, most: int, **extra: Any) -> Release:
+    """A Gram matrix of people of whom several records may count."""
+    gram = Gram(COLUMNS, count=True)
+    promise = replace(guarantee("laplace", 1.0, neighbours), unit="person", max_records=most)
+    bound = sensitivity(gram, relation_of(promise, False), most)
+    return Release(
+        family="linear-regression",
+        model={"x": COLUMNS[:-1], "y": COLUMNS[-1]},
+        guarantee=promise,
+        population=Population("noisy"),
+        blocks=(block(gram, noise("laplace", bound.l1, 1.0)),),
+        bounds=BOUNDS,
+        **extra,
     )
 
 
@@ -137,7 +171,7 @@ def tables(
         model=model,
         guarantee=guarantee(mechanism, 1.0, "replace-one"),
         population=Population("public", (5000,)),
-        blocks=(block(statistic, noise(mechanism, 2.0 * len(cliques), 1.0)),),
+        blocks=(block(statistic, calibrated(statistic, mechanism, "replace-one", 1.0)),),
         fill={cliques[0][0]: known[cliques[0][0]][0]},
     )
 
@@ -176,6 +210,10 @@ FACTORIES: dict[str, Callable[[], Any]] = {
         neighbours="add-remove", groups=TRACTS, sizes=()
     ),
     "regression-with-everything": regression_with_everything,
+    "regression-of-people": lambda: regression_of_people("replace-one", 2),
+    "regression-of-people-selected": lambda: regression_of_people(
+        "add-remove", 3, where="age >= 18 and \"wohnt in\" != 'Köln'"
+    ),
     "bernoulli": lambda: power_sums(
         PowerSums("owns", 0, 1, "clamp", degree=1, count=False, bits=0), "bernoulli"
     ),

@@ -184,4 +184,26 @@ def wrap(rng: random.Random, tree: Any) -> None:
         holder[key] = [holder[key]] if rng.random() < 0.5 else {"a": holder[key]}
 
 
-TREE: tuple[TreeMutation, ...] = (remove, replace, transplant, rename, nudge, grow, wrap)
+def overclaim(rng: random.Random, tree: Any) -> None:
+    """Change only numbers on which the promise rests: scales, sensitivities, costs, lattices."""
+    names = (
+        *("scale", "sensitivity", "cost", "epsilon", "rho", "delta", "bits", "degree", "lower"),
+        *("upper", "origin", "neighbours", "search_cost", "partitions", "floor", "count"),
+    )
+    spots = [(n, k) for n in _holders(tree) if isinstance(n, dict) for k in n if k in names]
+    for _ in range(rng.choice((1, 2, 3))):
+        holder, key = rng.choice(spots)
+        if isinstance(holder[key], bool):
+            holder[key] = not holder[key]
+        elif isinstance(holder[key], str):
+            holder[key] = rng.choice(("replace-one", "add-remove"))
+        elif holder[key] is not None:
+            by = rng.choice((0.5, 2.0, 1e-3, 1e3, 1e-9, 1e-15, 1 - 1e-12, 1 + 1e-12, 1e300))
+            whole = isinstance(holder[key], int)
+            moved = holder[key] * by
+            holder[key] = holder[key] + rng.choice((-1, 1)) if whole else moved
+
+
+TREE: tuple[TreeMutation, ...] = (
+    remove, replace, transplant, rename, nudge, grow, wrap, overclaim,
+)  # fmt: skip

@@ -259,10 +259,12 @@ WRONG: dict[str, tuple[str, Edit, str]] = {
     "sensitivity divided by M (E4)": (
         "posterior-probability-fisher",
         both(put(f"{NOISE}.sensitivity", 1.0), put(f"{NOISE}.scale", 2.0)),
-        "one partition moves the sums by up to 4096, more than the sensitivity 1.0",
+        "claims epsilon = 1.0; its noise gives epsilon = 2048",
     ),
     "half the interval": (
-        "posterior-quantile", put(f"{NOISE}.sensitivity", 2.0**30), "moves the sums by up to"
+        "posterior-quantile",
+        put(f"{NOISE}.sensitivity", 2.0**30),
+        "one person can move the sums by 2147483648.0",
     ),
     "a search that was not paid for": (
         "posterior-quantile", put(f"{SPEC}.search_cost", 0.51), "more than the 1.0 claimed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,41 @@ CONTRADICTIONS: dict[str, tuple[str, Edit, str]] = {
         "regression", put(f"{NOISE}.cost", 0.2), "is too small for sensitivity"
     ),
     "no noise": ("regression", put(f"{NOISE}.scale", 0), "scale must be above zero, not 0.0"),
+    "a sensitivity that is made up": (
+        "regression",
+        both(
+            put(f"{NOISE}.sensitivity", 1e-9), put(f"{NOISE}.scale", 1e-6),
+            put(f"{NOISE}.cost", 1e-3), put("guarantee.epsilon", 1e-3),
+        ),
+        "guarantee: claims epsilon = 0.001; its noise gives epsilon = 1.00664e+16",
+    ),
+    "a rho that the noise does not give": (
+        "regression-gaussian",
+        both(put(f"{NOISE}.sensitivity", 1.0), put(f"{NOISE}.scale", 2.0**28)),
+        "claims rho = 1.0, epsilon = 7.766",
+    ),
+    "a stated sensitivity below the proved one": (
+        "regression-add-remove",
+        put(f"{NOISE}.sensitivity", 9.375 * 4**15),
+        "gram: states sensitivity 10066329600.0; one person can move the sums by 10737418240.0",
+    ),
+    "a stated cost below the noise's": (
+        FULL,
+        both(put(f"{NOISE}.cost", 0.25 * (1 - 1e-10)), put("selections.0.cost", 0.01)),
+        "gram: states cost 0.249999999975; its noise costs 0.25",
+    ),
+    "one ulp too little noise": (
+        "bernoulli", put(f"{NOISE}.scale", math.nextafter(2.0, 0)), "noise gives epsilon = 0.500001"
+    ),
+    "noise without end": ("regression", put(f"{NOISE}.scale", 1e308), "scale must be in [8.67e-19"),
+    "noise too small to be any": (
+        "regression", put(f"{NOISE}.scale", 5e-324), "scale must be in [8.67e-19, 7.21e+16]"
+    ),
+    "a name that turns the line around": (
+        "regression-groups-add-remove",
+        put("groups.keys", ["a", "b", "c", "\u202egnp.exe"]),
+        "groups: keys[3] must be printable text, not '\\u202egnp.exe'",
+    ),
     "a negative budget": ("regression", put("guarantee.epsilon", -1), "epsilon must be above zero"),
     "parts that cost more than the whole": (
         FULL, put("guarantee.epsilon", 0.7), "the parts cost 0.75, more than the 0.7 claimed"

@@ -70,7 +70,13 @@ def exact_release(
             "g" if grouped and not count else None,
         ),
         population=Population("noisy" if count else "public", sizes),
-        blocks=(Block(gram, noise(mechanism, 9.375 * F**2, 1.0), np.array(values).T.copy()),),
+        blocks=(
+            Block(
+                gram,
+                noise(mechanism, 10 * F**2, 1.0),
+                np.array(values).T.copy(),
+            ),
+        ),
         bounds=ODD,
         groups=Groups("g", tuple(range(len(tables)))) if grouped else None,
     )
@@ -114,7 +120,7 @@ def test_box_values_are_sums_over_the_box(count: bool) -> None:
         assert value == pytest.approx(
             sum(np.prod([box[c] for c in columns], axis=0) * np.ones(200))
         )
-    assert (table["noise_scale"] == 9.375).all()
+    assert (table["noise_scale"] == 10).all()
 
 
 @pytest.mark.parametrize("count", [False, True])
@@ -194,13 +200,13 @@ def test_power_sums_are_in_natural_units() -> None:
         model={"distribution": "normal"},
         guarantee=guarantee("laplace", 1.0, "replace-one"),
         population=Population("public", (4,)),
-        blocks=(Block(statistic, noise("laplace", F**2, 1.0), values),),
+        blocks=(Block(statistic, noise("laplace", 4 * F**2, 1.0), values),),
         bounds={"h": Bounds(140, 210)},
     )
     table = release.table().set_index("statistic")
     assert table["value"]["(h-175.0)"] == pytest.approx((heights - 175).sum())
     assert table["value"]["(h-175.0)*(h-175.0)"] == pytest.approx(((heights - 175) ** 2).sum())
-    assert list(table["noise_scale"]) == [64.0, 64.0**2]
+    assert list(table["noise_scale"]) == [4 * 64.0, 4 * 64.0**2]
 
 
 def test_counts_are_counts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -91,7 +92,10 @@ def test_every_option_of_linear_regression(regression: Run, out: Path) -> None:
 
 def test_bounds_chosen_privately(noisewise: Run, people: Path, out: Path) -> None:
     words = ("--bounds", "pir=private:0,100", "--bounds", "kir=-1,1", "--epsilon", 5, "--out", out)
-    ended = noisewise("release", "linear-regression", people, *REGRESSION[:4], *words)
+    few = noisewise("release", "linear-regression", people, *REGRESSION[:4], *words)
+    assert "for the private bounds of 'pir' is hopeless" in few.err
+    secret = (*words, "--neighbours", "add-remove")
+    ended = noisewise("release", "linear-regression", people, *REGRESSION[:4], *secret)
     (selection,) = loaded(ended, out).selections
     assert (selection.column, selection.within) == ("pir", nw.Bounds(0, 100))
 
@@ -110,7 +114,19 @@ def test_bounds_chosen_privately(noisewise: Run, people: Path, out: Path) -> Non
             {"shape": 2.0},
         ),
         (("--column", "smoker", "--family", "categorical", "--levels", "yes,no"), {}),
-        (("--column", "pir", "--family", "exponential", "--bounds", "private:0,9"), {}),
+        (
+            (
+                "--column",
+                "pir",
+                "--family",
+                "exponential",
+                "--bounds",
+                "private:0,9",
+                "--neighbours",
+                "add-remove",
+            ),
+            {},
+        ),
     ],
     ids=lambda words: words[3] if isinstance(words, tuple) else "",
 )
@@ -160,6 +176,35 @@ def test_graphical_model_by_person_with_an_other_level(
     assert release.block("person-tables").statistic.names == ("smoker=yes", "smoker=rest")
 
 
+def test_people_with_several_records(
+    regression: Run, noisewise: Run, people: Path, out: Path
+) -> None:
+    family = ("--column", "pir", "--family", "normal", "--bounds", "0,1", "--epsilon", 1)
+    words = (people, *family, "--out", out, "--unit", "tract", "--max-records", 1)
+    release = loaded(noisewise("release", "exponential-family", *words), out)
+    assert (release.n, release.unit) == (2, "tract")
+    out.unlink()
+    release = loaded(regression("--unit", "tract", "--max-records", 2), out)
+    assert release.n is None
+    assert "(all rows of one 'tract', of which at most 2 count)" in release.statement()
+    said = json.loads(noisewise("inspect", out, "--json").out)
+    assert (said["unit"], said["max_records"], said["where"]) == ("tract", 2, None)
+    refused = regression("--unit", "tract")
+    assert refused.code == 1
+    assert "--max-records: --unit tract needs it, the number of a person's" in refused.err
+
+
+def test_some_of_the_records(regression: Run, noisewise: Run, out: Path) -> None:
+    where = ("--where", "pir > 0.2 and smoker = 'no'")
+    release = loaded(regression(*where, "--neighbours", "add-remove"), out)
+    assert release.where == "pir > 0.2 and smoker = 'no'"
+    assert "records with pir > 0.2 and smoker = 'no'" in noisewise("inspect", out).out
+    refused = regression(*where)
+    assert refused.code == 1
+    assert refused.err.startswith("error: --where: how many records are selected is a secret")
+    assert "use --neighbours add-remove" in refused.err
+
+
 def test_json_for_scripts(regression: Run, out: Path) -> None:
     told = {"out": str(out), "family": "linear-regression", "epsilon": 1.0, "rho": None}
     assert json.loads(regression("--json", "--no-ledger").out) == told
@@ -186,12 +231,11 @@ def test_groups(
 ) -> None:
     listed = tmp_path / "tracts.txt"
     listed.write_text("\ufeff2\n\n 1 \n", encoding="utf-8")
-    release = loaded(
-        regression("--groups", groups.replace("FILE", str(listed)), "--sizes", "public"), out
-    )
+    release = loaded(regression("--groups", groups.replace("FILE", str(listed))), out)
     assert release.groups is not None
     assert release.groups.keys == keys
-    assert release.n is not None
+    ended = regression("--groups", groups.replace("FILE", str(listed)), "--sizes", "public")
+    assert re.search(r"error: --groups: \d of \d have fewer than 3 records", ended.err)
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,11 @@ def test_what_a_person_sees(noisewise: Run, path: Path) -> None:
 
 
 def test_groups_private_bounds_and_counts(noisewise: Run, path: Path) -> None:
-    wish = nw.release.PrivateBounds((0, 9))
+    wish = nw.release.PrivateBounds((0, 9), candidates=3)
     regression(
-        bounds={**BOUNDS, "a": wish}, groups={"g": [1, 2]}, monomials=True, count_clamped=True
-    ).save(path)
+        bounds={**BOUNDS, "a": wish}, groups={"g": [1, 2]}, monomials=True, count_clamped=True,
+        epsilon=50.0,
+    ).save(path)  # fmt: skip
     seen = noisewise("inspect", path).out
     for words in (
         "records: secret, released with noise; 3 in all (public)",
@@ -181,7 +182,7 @@ def test_a_warning_at_release_goes_to_stderr(noisewise: Run, path: Path, tmp_pat
     pd.DataFrame({"a": range(40), "b": [i % 7 for i in range(40)]}).to_csv(table, index=False)
     ended = noisewise(
         "release", "posterior-quantile", table, "--x", "a", "--y", "b", "--coefficient", "a",
-        "--p", "0.5", "--epsilon-bounds", "1", "--epsilon-value", "1", "--partitions", "4",
+        "--p", "0.5", "--epsilon-bounds", "2", "--epsilon-value", "1", "--partitions", "4",
         "--out", path,
     )  # fmt: skip
     assert ended.err.startswith("warning: the private search")

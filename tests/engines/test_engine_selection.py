@@ -108,7 +108,7 @@ def test_rows_come_in_an_order_of_the_records_alone(load: Any, engine: str) -> N
     plan = PLANS["gram"]
     one, other = (
         {
-            c: np.concatenate([batch[c] for batch in load(engine, table).stream(plan)])
+            c: np.concatenate([batch[c] for batch, _ in load(engine, table).stream(plan)])
             for c in plan.numeric
         }
         for table in (records, shuffled(records))

@@ -138,7 +138,7 @@ def test_decimals_are_rounded_once(load: Any, path: str) -> None:
 @pytest.mark.parametrize("path", QUICK)
 def test_streamed_columns_are_the_tables(load: Any, path: str) -> None:
     plan = PLANS["gram"]
-    batches = list(load(path, table()).stream(plan))
+    batches = [batch for batch, _ in load(path, table()).stream(plan)]
     for column in plan.numeric:
         found = np.concatenate([batch[column] for batch in batches])
         expected = table()[column].cast(pa.float64(), safe=False).to_numpy()
@@ -183,7 +183,12 @@ def test_the_guide_to_engines(
     people = datasets.social_mobility(tracts=3).select(["pir", "kir"])
     monkeypatch.chdir(tmp_path)
     pq.write_table(people, "people.parquet")
-    visits = {"user": [1, 1, 2], "place": ["café"] * 3, "device": ["phone", "kettle", "laptop"]}
+    visits: dict[str, Any] = {
+        "user": [1, 1, 2],
+        "place": ["café"] * 3,
+        "device": ["phone", "kettle", "laptop"],
+    }
+    visits |= {"minutes": [5, 10, 600]}
     pq.write_table(pa.table(visits), "visits.parquet")
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE guide_people (pir double precision, kir double precision)")
@@ -191,4 +196,4 @@ def test_the_guide_to_engines(
             rows = zip(*(people[c].to_pylist() for c in ("pir", "kir")), strict=True)
             cursor.executemany("INSERT INTO guide_people VALUES (%s, %s)", list(rows))
     monkeypatch.setenv("PEOPLE_URL", f"{postgres_url}#guide_people")
-    assert run(ROOT / "docs" / "howto-engines.md") == 4
+    assert run(ROOT / "docs" / "howto-engines.md") == 5

@@ -6,6 +6,7 @@ Noise comes from NumPy: these are simulations, not releases of anyone's data.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from noisewise.artifact import (
     Release,
     Statistic,
 )
+from noisewise.artifact import sensitivity as wire
+from noisewise.artifact.guarantee import zcdp_epsilon
 from noisewise.models.linear_regression.problem import RegressionProblem, Units
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 from tests.reference import regression_reference as reference
@@ -87,6 +90,7 @@ def block(
     scale: float,
     mechanism: Mechanism,
     seed: int,
+    relation: wire.Relation,
 ) -> Block:
     """Products of columns in the box, summed, with noise, on the lattice."""
     rng = np.random.default_rng(seed)
@@ -95,10 +99,10 @@ def block(
     step = statistic.units[0]
     draw = rng.laplace if mechanism == "laplace" else rng.normal
     values = np.rint((sums + draw(0, scale, sums.shape)) / step).astype(np.int64)
-    unit = scale / step
-    cost = 1.0
-    needed = unit if mechanism == "laplace" else unit * np.sqrt(2 * cost)
-    return Block(statistic, Noise(mechanism, unit, needed * 0.999, cost), values)
+    bound = wire.sensitivity(statistic, relation)
+    noise = Noise(mechanism, scale / step, bound.l1 if mechanism == "laplace" else bound.l2, 1e30)
+    cost = float(bound.cost(noise)) * (1 + 1e-12)
+    return Block(statistic, replace(noise, cost=cost), values)
 
 
 def release(
@@ -114,19 +118,21 @@ def release(
     centre = np.array([b.centre for b in limits.values()])
     half = np.array([b.half_width for b in limits.values()])
     boxed = [(w - centre) / half for w in tables]
-    blocks = [block(Gram(columns, count=secret_n), boxed, scale, mechanism, seed)]
+    relation: wire.Relation = "add-remove" if secret_n else "replace-one"
+    blocks = [block(Gram(columns, count=secret_n), boxed, scale, mechanism, seed, relation)]
     if monomials:
         chosen = [w[:, [columns.index(c) for c in x]] for w in boxed]
-        blocks.append(block(Monomials(x), chosen, scale, mechanism, seed + 1))
+        blocks.append(block(Monomials(x), chosen, scale, mechanism, seed + 1, relation))
     sizes = () if secret_n else tuple(len(w) for w in tables)
+    cost = sum(b.noise.cost for b in blocks) * (1 + 1e-12)
     return Release(
         family="linear-regression",
         model={"x": x, "y": response},
         guarantee=Guarantee(
-            100.0 if mechanism == "laplace" else 500.0,
+            cost if mechanism == "laplace" else zcdp_epsilon(cost, 1e-6),
             "add-remove" if secret_n else "replace-one",
             0.0 if mechanism == "laplace" else 1e-6,
-            None if mechanism == "laplace" else 10.0,
+            None if mechanism == "laplace" else cost,
             within="place" if grouped and not secret_n else None,
         ),
         population=Population("noisy" if secret_n else "public", sizes),

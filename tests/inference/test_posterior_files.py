@@ -145,7 +145,7 @@ def rewritten(path: Path, **attributes: Any) -> Path:
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
-        ({"noisewise_version": 2}, "has posterior format 2, this noisewise reads 1"),
+        ({"noisewise_version": 3}, "has posterior format 3, this noisewise reads 2"),
         ({"noisewise_format": "other"}, "not written by Posterior.save"),
         ({"noisewise_format": None}, "open it with ArviZ instead"),
         ({"method": None}, "lacks part of a posterior"),

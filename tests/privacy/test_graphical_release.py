@@ -153,7 +153,7 @@ def test_other_in_an_engine() -> None:
         ),
         ({"unit": "a"}, "unit 'a' is also a column of a table"),
         ({"unit": 3}, "unit: must be a column name, not int"),
-        ({"unit": "user", "groups": {"g": [1]}}, "unit: goes without groups"),
+        ({"unit": "user", "groups": {"g": [1]}}, "max_records: with groups, unit needs it"),
         ({"other": {"a": "z"}}, "other.'a'.: 'z' is not among the column's levels"),
         ({"other": {"c": "z"}}, "other: 'c' is not among a, b"),
         (

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 FORMS: dict[str, type] = {
     "linear_regression": options.MomentOptions,
     "exponential_family": options.MomentOptions,
-    "graphical_model": options.TableOptions,
+    "graphical_model": options.NoisySumOptions,
     "posterior_probability": options.ProbabilityOptions,
     "posterior_quantile": options.QuantileOptions,
 }
@@ -70,7 +70,7 @@ def test_the_command_line_is_told_all_but_the_progress() -> None:
     assert OPTIONS["epsilon"].required
     assert OPTIONS["neighbours"].default == "replace-one"
     planned = {name for name, word in OPTIONS.items() if word.planned}
-    assert planned == {"mechanism", "delta", "neighbours", "split"}
+    assert planned == {"mechanism", "delta", "neighbours", "split", "unit", "max_records"}
 
 
 def test_the_reference_has_the_same_words() -> None:

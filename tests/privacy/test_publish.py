@@ -108,11 +108,12 @@ def test_incomplete_records_leave_under_add_remove_and_are_filled_under_replace_
 
 def test_every_public_group_is_released_with_noise_even_when_absent() -> None:
     keys = [0, 1, 2, 99]
-    release = released(people(), groups={"g": keys}, sizes="public", epsilon=1.0)
+    release = released(people(), groups={"g": keys}, epsilon=1.0)
     table = release.table()
     assert list(dict.fromkeys(table["group"])) == keys
     assert (table[table["group"] == 99]["value"] != 0).all()
-    assert release.n.tolist() == [*np.bincount(people()["g"]), 0]  # type: ignore[union-attr]
+    public = released(people(), groups={"g": keys[:3]}, sizes="public", epsilon=1.0)
+    assert public.n.tolist() == [*np.bincount(people()["g"])]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -243,9 +244,9 @@ def test_private_bounds_pay_before_they_select(book: Path, monkeypatch: pytest.M
         raise RuntimeError("the machine died here")
 
     monkeypatch.setattr("noisewise.privacy.private_quantiles.select_least", crash)
-    wish = {"a": nw.release.PrivateBounds((-100, 100)), "b": (10, 11)}
+    wish = {"a": nw.release.PrivateBounds((-100, 100), candidates=101), "b": (10, 11)}
     with pytest.raises(RuntimeError, match="died"):
-        released(people(), bounds=wish, epsilon=0.25, ledger=book)
+        released(people(), bounds=wish, epsilon=0.25, ledger=book, split={"gram": 1, "bounds": 1})
     assert seen == [0.25]
 
 

@@ -86,6 +86,6 @@ def test_a_tiny_budget_still_gives_valid_bounds() -> None:
     for _ in range(20):
         release = nw.release.linear_regression(
             frame, x="x", y="y", bounds={"x": PrivateBounds((0, 10), candidates=3), "y": (0, 1)},
-            epsilon=1e-3,
+            epsilon=1e-3, neighbours="add-remove",
         )  # fmt: skip
         assert 0 <= release.bounds["x"].lower < release.bounds["x"].upper <= 10

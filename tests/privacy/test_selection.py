@@ -323,7 +323,8 @@ def test_a_filter_over_a_dataset(tmp_path: Path) -> None:
     for whole in (ds.dataset(tmp_path / "t.parquet"), ds.dataset(arrow(RECORDS))):
         kept = whole.filter(pc.field("x") > 0)
         assert open_source(whole).selection().kept == "all"
-        assert open_source(ds.dataset([whole, whole])).selection().kept == "all"
+        other = ds.dataset(arrow(RECORDS[:1]))
+        assert open_source(ds.dataset([whole, other])).selection().kept == "all"
         assert "a filter" in refused(kept, "replace-one")
         assert refused(kept, "add-remove") == ""
 
@@ -402,3 +403,27 @@ def test_partitions() -> None:
         nw.release.posterior_probability(table.filter(table.x > 0), **order, at=0.0, epsilon=1.0)
     with pytest.raises(ArgumentError, match="a limit"):
         nw.release.posterior_probability(table.limit(150), **order, at=0.0, epsilon=1.0)
+
+
+def test_a_dataset_that_names_a_file_twice(tmp_path: Path) -> None:
+    """Each of its records would count twice, under either relation."""
+    path, link = tmp_path / "t.parquet", tmp_path / "also.parquet"
+    pq.write_table(arrow(RECORDS), path)
+    link.symlink_to(path)
+    other = tmp_path / "u.parquet"
+    pq.write_table(arrow(RECORDS), other)
+    for files in ([path, path], [path, link]):
+        listed = ds.dataset([str(file) for file in files])
+        union = ds.dataset([ds.dataset(str(file)) for file in files])
+        for dataset in (listed, union, listed.filter(pc.field("x") > 0)):
+            for neighbours in BOTH:
+                assert "names a file twice" in refused(dataset, neighbours)
+    assert refused(ds.dataset([str(path), str(other)]), "replace-one") == ""
+
+
+def test_sqlite_is_refused_before_it_is_asked() -> None:
+    table = ibis.sqlite.connect().create_table("records", arrow(RECORDS))
+    with pytest.raises(ArgumentError, match="SQLite behind Ibis cannot form the sums; write the"):
+        nw.release.exponential_family(
+            table, column="x", family="normal", bounds=(0, 1), epsilon=1.0
+        )

@@ -358,7 +358,7 @@ def test_decimals_are_rounded_correctly() -> None:
     values = [Decimal(int(u)).scaleb(-4) for u in rng.integers(-(10**12), 10**12, 2000)]
     decimals = pa.table({"x": pa.array(values, pa.decimal128(20, 4))})
     feature = boxed("x", Bounds(-1e9, 1e9), bits=15)
-    (batch,) = open_source(decimals).stream(SumPlan((ProductSums((feature,), ((0,),)),)))
+    ((batch, _),) = open_source(decimals).stream(SumPlan((ProductSums((feature,), ((0,),)),)))
     assert batch["x"].tolist() == [float(value) for value in values]
 
 

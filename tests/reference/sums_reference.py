@@ -13,8 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from noisewise.privacy.conditions import Condition
 from noisewise.privacy.lattice import Coded, Feature, Outside
-from noisewise.privacy.sum_plan import CellCounts, Part, Person, ProductSums, SumPlan, Sums
+from noisewise.privacy.sum_plan import (
+    Capped,
+    CellCounts,
+    Part,
+    Person,
+    ProductSums,
+    SumPlan,
+    Sums,
+)
 
 Record = dict[str, Any]
 
@@ -24,9 +33,11 @@ def reference_sums(records: list[Record], plan: SumPlan) -> Sums:
     missing: set[str] = set()
     unlisted: set[str] = set()
     for record in records:
+        if not all(_holds(record[condition.column], condition) for condition in plan.where):
+            continue
         numbers = {c: _number(record[c], fill) for c, fill in plan.numeric.items()}
         levels = {code.column: _level(record[code.column], code) for code in plan.codes}
-        person = None if plan.person is None else _person(record, plan.person)
+        person = None if plan.person is None else _person(record[plan.person.column])
         gaps = {c for c, x in (numbers | levels).items() if x is None}
         if plan.person is not None and person is None:
             gaps.add(plan.person.column)
@@ -35,27 +46,54 @@ def reference_sums(records: list[Record], plan: SumPlan) -> Sums:
         unlisted |= foreign
         if not gaps and not foreign:
             complete.append((numbers, levels, person))
+    if isinstance(plan.person, Capped):
+        complete = _first_of_each(complete, plan.person.records)
     parts = [[[0] * plan.groups for _ in _components(part)] for part in plan.parts]
     sizes = [0] * plan.groups
     owned = Counter(person for _, _, person in complete)
     for numbers, levels, person in complete:
         group = 0 if plan.group is None else plan.group.levels.index(levels[plan.group.column])
         sizes[group] += 1
-        share = 1 if plan.person is None else plan.person.steps // owned[person]
+        share = plan.person.steps // owned[person] if isinstance(plan.person, Person) else 1
         for part, sums in zip(plan.parts, parts, strict=True):
             for component, amount in _contribution(part, numbers, levels):
                 sums[component][group] += amount * share
     return Sums(
         tuple(np.array(sums, np.int64) for sums in parts),
-        np.array(sizes if plan.person is None else [len(owned)], np.int64),
+        np.array([len(owned)] if isinstance(plan.person, Person) else sizes, np.int64),
         tuple(sorted(missing)),
         tuple(sorted(unlisted)),
     )
 
 
-def _person(record: Record, person: Person) -> Any:
+def _first_of_each(complete: list[Any], most: int) -> list[Any]:
+    """The first few records of each person: what is kept where priorities grow with the rows."""
+    seen: Counter[Any] = Counter()
+    kept = []
+    for entry in complete:
+        seen[entry[2]] += 1
+        if seen[entry[2]] <= most:
+            kept.append(entry)
+    return kept
+
+
+def _holds(value: Any, condition: Condition) -> bool:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return False
+    if condition.is_numeric:
+        value = float(value)
+    return {
+        "=": lambda: value == condition.constant,
+        "!=": lambda: value != condition.constant,
+        "<": lambda: value < condition.constant,
+        "<=": lambda: value <= condition.constant,
+        ">": lambda: value > condition.constant,
+        ">=": lambda: value >= condition.constant,
+    }[condition.operator]()
+
+
+def _person(value: Any) -> Any:
     """Python counts 1, 1.0 and True as one key, and 0.0 and -0.0 too."""
-    value = record[person.column]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

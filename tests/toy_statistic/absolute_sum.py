@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from noisewise.artifact import ReleaseError, Statistic, register_statistic
+from noisewise.artifact import ReleaseError, Sensitivity, Statistic, register_statistic
 from noisewise.artifact.json_fields import Fields
 
 MAX_BITS = 10
@@ -46,6 +46,11 @@ class AbsoluteSum(Statistic):
     def units(self) -> tuple[float, ...]:
         """What one integer step is worth, in box units."""
         return (2.0**-self.bits,)
+
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return the bound of proof.md: |u| lies in [0, F], F = 2**bits."""
+        largest = 2**self.bits
+        return Sensitivity(largest, largest**2)
 
     @classmethod
     def decode(cls, fields: Fields) -> Self:

@@ -1,28 +1,18 @@
-"""The privacy core's side: how far one person moves Σ |u|, and how it is summed. See proof.md."""
+"""The privacy core's side: how Σ |u| is summed, and its share of the budget."""
 
 import numpy as np
 
 from noisewise.privacy.lattice import boxed
-from noisewise.privacy.sensitivity import (
-    PublicColumns,
-    Sensitivity,
-    StatisticPrivacy,
-    register_privacy,
-)
+from noisewise.privacy.sensitivity import PublicColumns, StatisticPrivacy, register_privacy
 from noisewise.privacy.sum_plan import Histogram, Part
 from tests.toy_statistic.absolute_sum import AbsoluteSum
 
 
 @register_privacy(AbsoluteSum.kind)
 class AbsoluteSumPrivacy(StatisticPrivacy[AbsoluteSum]):
-    """Bound, sums and weight of the statistic."""
+    """Sums and weight of the statistic."""
 
     weight = 0.2
-
-    def bound(self, statistic: AbsoluteSum, replace: bool) -> Sensitivity:
-        """Return the bound of proof.md: |u| lies in [0, F], F = 2**bits."""
-        largest = 2**statistic.bits
-        return Sensitivity(largest, largest**2)
 
     def part(self, statistic: AbsoluteSum, columns: PublicColumns) -> Part:
         """Count the records on each lattice point: every engine can do that."""

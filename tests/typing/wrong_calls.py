@@ -12,7 +12,7 @@ nw.release.linear_regression("p.csv", x="age", y="income", epsilon="1")  # wrong
 nw.release.linear_regression("p.csv", x="a", y="b", bounds=(0, 1), epsilon=1)  # wrong: arg-type
 nw.release.linear_regression("p.csv", x="a", y="b", bounds={"a": 1}, epsilon=1)  # wrong: dict-item
 nw.release.linear_regression("p.csv", x="a", y="b", epsilon=1, sizes=True)  # wrong: arg-type
-nw.release.exponential_family("p", column="a", family="b", unit="c", epsilon=1)  # wrong: call-arg
+nw.release.graphical_model("p", cliques=[], levels={}, split={}, epsilon=1)  # wrong: call-arg
 nw.release.graphical_model("p.csv", cliques=[("a", "b")], epsilon=1)  # wrong: call-arg
 nw.release.posterior_probability("p.csv", x="a", y="b", at=0.5, epsilon=1)  # wrong: call-arg
 nw.release.PrivacyOptions(epsilon=1, mechanism="normal")  # wrong: arg-type

@@ -14,6 +14,7 @@ from noisewise.artifact.errors import (
 from noisewise.artifact.guarantee import Guarantee, Mechanism, Neighbours, Noise
 from noisewise.artifact.partition_answer import PartitionRelease
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
+from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics import (
     Clamped,
     Gram,
@@ -58,6 +59,7 @@ __all__ = [
     "ReleaseError",
     "SearchError",
     "Selection",
+    "Sensitivity",
     "SourceError",
     "Statistic",
     "Tables",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
@@ -44,3 +46,24 @@ class Bounds:
     def half_width(self) -> float:
         """The length in user's units that one unit of the box stands for."""
         return self.upper / 2 - self.lower / 2
+
+
+class LatticeMap(NamedTuple):
+    """The constants of u = floor((x - base) * factor), and u at both ends of an interval."""
+
+    base: float
+    factor: float
+    low: int
+    high: int
+
+
+def lattice_map(bounds: Bounds, bits: int, origin: float, scale: float) -> LatticeMap:
+    """Return the map of an interval to whole steps of ``scale * 2**-bits`` from ``origin``.
+
+    The ends go by the same float64 arithmetic as every record (``privacy/lattice.py``), and
+    sensitivities are computed from the ends.
+    """
+    factor = 2.0**bits / scale
+    base = origin - 0.5 / factor
+    low, high = (math.floor((end - base) * factor) for end in (bounds.lower, bounds.upper))
+    return LatticeMap(base, factor, low, high)

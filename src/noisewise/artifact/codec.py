@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import validation
+from noisewise.artifact import compact_json, validation
 from noisewise.artifact.atomic_file import atomic_write, folder_turn
 from noisewise.artifact.bounds import Bounds
+from noisewise.artifact.compact_json import Columns
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.json_fields import Fields, located
@@ -34,6 +36,12 @@ VERSION = 1
 MAX_BYTES = 256 * 2**20
 """Far above a release of 70,000 groups (a few megabytes), far below what hurts a machine."""
 
+PLAIN_BYTES = 2**20
+"""Larger files are parsed in little memory; smaller ones at once, with the place of a slip."""
+
+PIECE = 2**14
+"""Entries of a list that are written at once for the digest (chosen)."""
+
 HDF5 = b"\x89HDF"
 """How a posterior file begins: the slip of opening one deserves a word of its own."""
 
@@ -42,14 +50,17 @@ def dumps(release: Release) -> str:
     """Return the content of the file."""
     content = encode(release)
     head = {"format": FORMAT, "version": VERSION}
-    return _pretty({**head, **content, "sha256": _digest(_canonical(content))}) + "\n"
+    return _pretty({**head, **content, "sha256": canonical_digest(release)}) + "\n"
 
 
 def loads(content: str | bytes) -> Release:
     """Return the release in a file's content; every failure is a ReleaseError."""
     if len(content) > MAX_BYTES:
         raise ReleaseError(f"release: larger than {MAX_BYTES // 2**20} MiB")
-    top = Fields(_parse(content), "release")
+    parsed = _parse(content)
+    del content
+    top = Fields(parsed, "release")
+    del parsed
     if (stated := top.take("format")) != FORMAT:
         raise ReleaseError(
             f"release: format must be {FORMAT!r}, not {validation.shown(stated)}; "
@@ -63,7 +74,7 @@ def loads(content: str | bytes) -> Release:
         )
     digest = top.take("sha256")
     release = decode(top)
-    if digest != _digest(canonical(release)):
+    if digest != canonical_digest(release):
         raise ReleaseError(
             "release: the content does not match its sha256; the file was changed or damaged"
         )
@@ -113,23 +124,46 @@ def load(path: Path) -> Release:
         if path.stat().st_size > MAX_BYTES:
             raise ReleaseError(f"release: {path} is larger than {MAX_BYTES // 2**20} MiB")
         with open(path, "rb") as file:
-            content = file.read(MAX_BYTES + 1)  # a pipe or a growing file has no honest size
+            # A pipe or a growing file has no honest size. No name here, so that it can be freed.
+            return loads(file.read(MAX_BYTES + 1))
     except OSError as error:
         raise ReleaseError(f"release: cannot read {path}: {error.strerror}") from None
-    return loads(content)
 
 
-def canonical(release: Release) -> str:
-    """Return one text per meaning: neither order of keys nor white space matters."""
-    return _canonical(encode(release))
+def canonical_digest(release: Release) -> str:
+    """Return a digest of the content: neither order of keys nor white space matters."""
+    total = hashlib.sha256()
+    for text in _canonical(encode(release)):
+        total.update(text.encode())
+    return total.hexdigest()
 
 
-def _canonical(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def _canonical(value: Any) -> Iterator[str]:
+    """Yield JSON with sorted keys and without blanks; long lists in pieces, to save memory."""
+    if isinstance(value, dict | _Rows):
+        pairs = value.sorted_items() if isinstance(value, _Rows) else sorted(value.items())
+        sign = "{"
+        for key, held in pairs:
+            yield f"{sign}{json.dumps(key)}:"
+            yield from _canonical(held)
+            sign = ","
+        yield "{}" if sign == "{" else "}"
+    elif isinstance(value, list) and any(isinstance(held, dict) for held in value):
+        for number, held in enumerate(value):
+            yield "," if number else "["
+            yield from _canonical(held)
+        yield "]"
+    elif isinstance(value, np.ndarray | list) and len(value) > PIECE:
+        for start in range(0, len(value), PIECE):
+            yield f"{',' if start else '['}{_compact(value[start : start + PIECE])[1:-1]}"
+        yield "]"
+    else:
+        yield _compact(value)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _compact(value: Any) -> str:
+    plain = value.tolist() if isinstance(value, np.ndarray) else value
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _no_constants(name: str) -> float:
@@ -146,19 +180,26 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _parse(content: str | bytes) -> Any:
     """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN."""
     try:
+        if len(content) > PLAIN_BYTES:
+            large = content if isinstance(content, bytes) else content.encode()
+            return compact_json.parse(large, object_pairs_hook=_no_repeats)
         text = content.decode("utf-8") if isinstance(content, bytes) else content
         return json.loads(text, parse_constant=_no_constants, object_pairs_hook=_no_repeats)
     except ReleaseError:
         raise
     except RecursionError:
         problem = "nested too deeply"
-    except UnicodeDecodeError as error:
-        problem = f"not UTF-8 text (byte {error.start})"
+    except UnicodeError as error:
+        problem = "not UTF-8 text"
+        if isinstance(error, UnicodeDecodeError) and len(content) <= PLAIN_BYTES:
+            problem += f" (byte {error.start})"
         if isinstance(content, bytes) and content.startswith(HDF5):
             problem = "this file holds a posterior, which load_posterior opens, not a release"
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at").removesuffix(" starting")
         problem = f"not valid JSON (line {error.lineno}, column {error.colno}): {what}"
+        if len(content) > PLAIN_BYTES:  # places in what was left of the text
+            problem = f"not valid JSON: {what}"
     except ValueError:
         # What remains is the interpreter's limit on the digits of an integer.
         problem = "a whole number has thousands of digits"
@@ -168,24 +209,41 @@ def _parse(content: str | bytes) -> Any:
 def _pretty(value: Any, indent: str = "") -> str:
     """Return two-space JSON in which a list of plain values stays on one line."""
     deeper = indent + "  "
-    if isinstance(value, dict) and value:
+    if isinstance(value, _Rows) or (isinstance(value, dict) and value):
         rows = [f"{deeper}{json.dumps(k)}: {_pretty(v, deeper)}" for k, v in value.items()]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(v, dict) for v in value):
         rows = [deeper + _pretty(v, deeper) for v in value]
         return "[\n" + ",\n".join(rows) + f"\n{indent}]"
-    return json.dumps(value, allow_nan=False)
+    return json.dumps(value.tolist() if isinstance(value, np.ndarray) else value, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Values by name, as the rows of a matrix: a dictionary of a million arrays takes too much."""
+
+    names: tuple[str, ...]
+    matrix: np.ndarray
+
+    def items(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield names with their rows."""
+        return zip(self.names, self.matrix, strict=True)
+
+    def sorted_items(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield names with their rows, in the order of the names."""
+        order = sorted(range(len(self.names)), key=self.names.__getitem__)
+        return ((self.names[i], self.matrix[i]) for i in order)
 
 
 # -- release to dictionaries ---------------------------------------------------------------------
 
 
 def encode(value: Release) -> dict[str, Any]:
-    """Return everything but the envelope (format, version, digest) as plain dictionaries."""
+    """Return everything but the envelope (format, version, digest); values are still arrays."""
     return {
         "family": value.family,
         "model": {k: list(v) if isinstance(v, tuple) else v for k, v in value.model.items()},
-        "guarantee": encode_fields(value.guarantee),
+        "guarantee": _encode_guarantee(value.guarantee),
         "population": encode_fields(value.population),
         "groups": None if value.groups is None else encode_fields(value.groups),
         "bounds": {c: [b.lower, b.upper] for c, b in value.bounds.items()},
@@ -195,7 +253,15 @@ def encode(value: Release) -> dict[str, Any]:
         "receipt": None if value.receipt is None else encode_fields(value.receipt),
         "software": value.software,
         "created": value.created,
+        # Absent where nothing was selected, as in files of version 0.1: their digests stay valid.
+        **({} if value.where is None else {"where": value.where}),
     }
+
+
+def _encode_guarantee(value: Guarantee) -> dict[str, Any]:
+    optional = ("unit", "max_records")
+    fields = encode_fields(value)
+    return {k: v for k, v in fields.items() if v is not None or k not in optional}
 
 
 def _encode_selection(value: Selection) -> dict[str, Any]:
@@ -203,11 +269,10 @@ def _encode_selection(value: Selection) -> dict[str, Any]:
 
 
 def _encode_block(block: Block) -> dict[str, Any]:
-    columns = {n: row.tolist() for n, row in zip(block.statistic.names, block.values, strict=True)}
     return {
         "statistic": block.statistic.encode(),
         "noise": encode_fields(block.noise),
-        "values": columns,
+        "values": _Rows(block.statistic.names, block.values),
     }
 
 
@@ -239,6 +304,7 @@ def decode(top: Fields) -> Release:
         "receipt": None if receipt is None else _receipt(receipt),
         "software": top.take("software"),
         "created": created,
+        "where": top.optional("where"),
     }
     top.done()
     return Release(**fields)
@@ -268,6 +334,8 @@ def _guarantee(value: Any) -> Guarantee:
         delta=f.take("delta"),
         rho=f.take("rho"),
         within=f.take("within"),
+        unit=f.optional("unit"),
+        max_records=f.optional("max_records"),
     )
     f.done()
     return decoded
@@ -308,17 +376,31 @@ def _selection(value: Any, where: str) -> Selection:
 
 def _block(value: Any, where: str) -> Block:
     f = Fields(value, where)
-    spec, noise, values = f.take("statistic"), f.take("noise"), f.object("values")
+    spec, noise, values = f.take("statistic"), f.take("noise"), f.take("values")
+    if not isinstance(values, dict | Columns):
+        raise ReleaseError(
+            f"{where}: 'values' must be a JSON object, not {validation.shown(values)}"
+        )
     f.done()
     with located(where):
-        statistic = decode_statistic(spec)
+        statistic = decode_statistic(_plain(spec))
         # Counted before a name is built: a small file may announce millions of them.
         components = len(statistic.units)
-        if len(values) != components:
+        given = len(values.rows) if isinstance(values, Columns) else len(values)
+        if given != components:
             raise ReleaseError(
-                f"'values' holds {len(values)} components, {statistic.kind} has {components}"
+                f"'values' holds {given} components, {statistic.kind} has {components}"
             )
         return Block(statistic, _noise(noise), _matrix(values, statistic.names))
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON whose cuts are put back: a statistic of one's own may have a field ``values``."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Columns):
+        return _no_repeats(list(zip(value.names(), value.rows.tolist(), strict=True)))
+    return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def _noise(value: Any) -> Noise:
@@ -328,8 +410,12 @@ def _noise(value: Any) -> Noise:
     return Noise(*parts)
 
 
-def _matrix(columns: dict[str, Any], names: tuple[str, ...]) -> np.ndarray:
+def _matrix(columns: dict[str, Any] | Columns, names: tuple[str, ...]) -> np.ndarray:
     """Return the values as a matrix; names and widths are checked before it is allocated."""
+    if isinstance(columns, Columns):
+        if columns.named(names):
+            return columns.rows
+        columns = _no_repeats(list(zip(columns.names(), columns.rows.tolist(), strict=True)))
     if odd := set(columns) ^ set(names):
         there = "unknown" if min(odd) in columns else "missing"
         raise ReleaseError(

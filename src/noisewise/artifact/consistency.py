@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -11,14 +10,16 @@ from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.forms import ReleaseForm, find_form
 from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.sensitivity import MAX_FLOAT, check_noise
 from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
 
 
-MAX_FLOAT = Fraction(sys.float_info.max)
-"""The largest sum of costs that an error message can show as a number."""
+ROUNDING = 1e-9
+"""Of the conversion from rho to epsilon, which takes logarithms: above what float64 can be off by
+(4e-16 was seen), and below what matters."""
 
 
 def check_release(release: Release) -> None:
@@ -33,9 +34,11 @@ def check_release(release: Release) -> None:
     for block in release.blocks:
         block.statistic.check(release, block.noise)
     _check_shapes(release)
+    _check_unit(release)
     _check_population(release)
     _check_bounds(release)
     _check_cost(release)
+    check_noise(release)
 
 
 def _check_words(release: Release) -> None:
@@ -50,6 +53,12 @@ def _check_words(release: Release) -> None:
             validation.real(value, where)
     if release.created != "":
         validation.text(release.created, "created")
+    if release.where is not None:
+        validation.text(release.where, "where")
+        if release.guarantee.neighbours != "add-remove":
+            raise ReleaseError(
+                "where: how many records are selected is secret under add-remove only"
+            )
     _check_fill(release)
 
 
@@ -99,22 +108,49 @@ def _check_population(release: Release) -> None:
     public = population.policy == "public"
     if public and len(population.sizes) != groups:
         raise ReleaseError(f"population: {len(population.sizes)} sizes for {groups} groups")
-    if public and guarantee.neighbours == "add-remove":
-        raise ReleaseError("population: under add-remove neighbours n is secret, hence noisy")
+    if public and guarantee.hides_size:
+        raise ReleaseError(f"population: under {_relation(release)} n is secret, hence noisy")
     column = release.groups.column if release.groups is not None and public else None
     if guarantee.within != column:
         raise ReleaseError(
             "population: public group sizes go with a guarantee within that group column"
         )
-    if not public and release.groups is None and guarantee.neighbours == "replace-one":
+    if not public and release.groups is None and not guarantee.hides_size:
         raise ReleaseError("population: under replace-one neighbours n is public")
-    if population.total is not None and guarantee.neighbours == "add-remove":
-        raise ReleaseError("population: under add-remove neighbours the total is secret too")
+    if population.total is not None and guarantee.hides_size:
+        raise ReleaseError(f"population: under {_relation(release)} the total is secret too")
     for block in release.blocks:
         statistic = block.statistic
         if statistic.counts_records == public:
             rule = "is public: no noisy count" if public else "is secret: a noisy count"
             raise ReleaseError(f"{statistic.kind}: n {rule} belongs to the statistic")
+
+
+def _relation(release: Release) -> str:
+    """Return in words what makes the number of records a secret."""
+    if release.guarantee.neighbours == "add-remove":
+        return "add-remove neighbours"
+    return "replaced people with several records"
+
+
+def _check_unit(release: Release) -> None:
+    """Require a cap on a person's records, or statistics that bound a person by themselves."""
+    guarantee = release.guarantee
+    weighed = [b.statistic.person_column for b in release.blocks]
+    if guarantee.unit is None:
+        return
+    if any(weighed):
+        raise ReleaseError("guarantee: unit is that of the statistic already")
+    if guarantee.unit in _columns(release):
+        raise ReleaseError("guarantee: unit must not be among the statistics' columns")
+    if guarantee.max_records is None and not all(
+        b.statistic.over_partitions for b in release.blocks
+    ):
+        raise ReleaseError(
+            "guarantee: a unit needs max_records, the records that count of a person"
+        )
+    if release.groups is not None and release.groups.column == guarantee.unit:
+        raise ReleaseError("guarantee: unit must not be the group column")
 
 
 def _check_bounds(release: Release) -> None:
@@ -152,7 +188,7 @@ def _check_cost(release: Release) -> None:
         )
     if guarantee.rho is not None:
         implied = zcdp_epsilon(guarantee.rho, guarantee.delta)
-        if guarantee.epsilon < implied * (1 - 1e-6):
+        if guarantee.epsilon < implied * (1 - ROUNDING):
             raise ReleaseError(
                 f"guarantee: rho {guarantee.rho!r} and delta {guarantee.delta!r} imply epsilon "
                 f"{implied:.6g}, more than the {guarantee.epsilon!r} claimed"

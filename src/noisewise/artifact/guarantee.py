@@ -23,6 +23,10 @@ NEIGHBOURS = ("replace-one", "add-remove")
 MECHANISMS = ("laplace", "gaussian")
 """The same as words, to check a file against."""
 
+MIN_SCALE, MAX_SCALE = 2.0**-60, 2.0**56
+"""Scales of noise at least and at most: a smaller one gives no noise in all of time, and a larger
+one does not fit 64-bit integers with a reserve of 60 scales (``privacy/mechanisms.py``)."""
+
 LITTLE_EPSILON = 10.0
 """Above this, a promise says what it is worth in odds (chosen)."""
 
@@ -35,6 +39,9 @@ LARGE_EPSILON = 100.0
 MEANINGFUL_DELTA = 1e-3
 """A larger chance that the promise fails altogether deserves a word (chosen)."""
 
+MAX_RECORDS = 2**20
+"""The largest cap on a person's records (chosen): noise grows with it, and is useless before."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -42,7 +49,9 @@ class Guarantee:
 
     Pure ε (``rho`` is None, ``delta`` 0), or ρ-zCDP, stated also as (ε, δ). ``within`` names the
     group column where group sizes are public: neighbours then exchange a record inside its group,
-    a weaker promise that holds for that column only.
+    a weaker promise that holds for that column only. ``unit`` names the column that says whose a
+    record is, where people are protected with all of their records; at most ``max_records`` of them
+    count, or however many there are where a statistic bounds a person by itself.
     """
 
     epsilon: float
@@ -50,6 +59,8 @@ class Guarantee:
     delta: float = 0.0
     rho: float | None = None
     within: str | None = None
+    unit: str | None = None
+    max_records: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", validation.positive(self.epsilon, "guarantee: epsilon"))
@@ -66,6 +77,26 @@ class Guarantee:
             validation.text(self.within, "guarantee: within")
             if self.neighbours != "replace-one":
                 raise ReleaseError("guarantee: within goes with replace-one neighbours only")
+        self._check_unit()
+
+    def _check_unit(self) -> None:
+        if self.unit is not None:
+            validation.text(self.unit, "guarantee: unit")
+            if self.within is not None:
+                raise ReleaseError("guarantee: unit goes without within: people may change groups")
+        if self.max_records is not None:
+            validation.integer(self.max_records, "guarantee: max_records", 1, MAX_RECORDS)
+            if self.unit is None:
+                raise ReleaseError("guarantee: max_records goes with a unit")
+
+    @property
+    def hides_size(self) -> bool:
+        """Whether neighbours differ in how many records count: that number is then a secret.
+
+        Of a person who is replaced, 1 to ``max_records`` records count.
+        """
+        varies = self.unit is not None and self.max_records != 1
+        return self.neighbours == "add-remove" or varies
 
     @property
     def accounting(self) -> Literal["pure", "zcdp"]:
@@ -81,19 +112,22 @@ class Guarantee:
         """Return the promise in words.
 
         Args:
-            unit: the column that says whose a record is, where people have several and all of them
-                are protected together (``Release.statement`` knows).
+            unit: the column that says whose a record is, where a statistic weighs people
+                (``Release.statement`` knows); by default the guarantee's own.
         """
-        if unit is None:
+        person = unit or self.unit
+        if person is None:
             change = {
                 "replace-one": "replacing any one person's record by any other",
                 "add-remove": "adding or removing any one person's record",
             }[self.neighbours]
         else:
+            most = self.max_records
+            cap = "" if most is None else f", of which at most {most} {_counts(most)}"
             change = {
                 "replace-one": "replacing all records of any one person by any others",
                 "add-remove": "adding or removing all records of any one person",
-            }[self.neighbours] + f" (all rows of one {unit!r})"
+            }[self.neighbours] + f" (all rows of one {person!r}{cap})"
         if self.within is not None:
             change += f" of the same {self.within!r} (whose group sizes are public)"
         if self.rho is None:
@@ -125,6 +159,10 @@ class Guarantee:
                 "probability; it should be far below one over the number of people."
             )
         return warnings
+
+
+def _counts(records: int) -> str:
+    return "counts" if records == 1 else "count"
 
 
 def worth(epsilon: float) -> str:
@@ -159,6 +197,10 @@ class Noise:
         for name in ("scale", "sensitivity", "cost"):
             object.__setattr__(
                 self, name, validation.positive(getattr(self, name), f"noise: {name}")
+            )
+        if not MIN_SCALE <= self.scale <= MAX_SCALE:
+            raise ReleaseError(
+                f"noise: scale must be in [{MIN_SCALE:.3g}, {MAX_SCALE:.3g}], not {self.scale!r}"
             )
         # What the mechanism must satisfy by theory: a file that claims less noise is refused.
         needed = (

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
+
+MAX_ITEMS = 2_200_000
+"""Entries of a list that become Python objects (chosen): more than a release may have groups."""
 
 
 class Fields:
@@ -25,9 +30,15 @@ class Fields:
             raise ReleaseError(f"{self.where}: {name!r} is missing")
         return self._left.pop(name)
 
+    def optional(self, name: str) -> Any:
+        """Return the field, or None where it is missing."""
+        return self._left.pop(name, None)
+
     def items(self, name: str) -> list[Any]:
         """Return the field, which must be a list."""
         value = self.take(name)
+        if isinstance(value, np.ndarray) and len(value) <= MAX_ITEMS:
+            value = value.tolist()  # long lists of a large file are parsed as arrays
         if not isinstance(value, list):
             raise ReleaseError(
                 f"{self.where}: {name!r} must be a list, not {validation.shown(value)}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -112,7 +112,9 @@ class Block:
     values: np.ndarray
 
     def __post_init__(self) -> None:
-        values = np.array(self.values)
+        # A large array that the reader of a file made, and that nobody can change, is not copied.
+        frozen = isinstance(self.values, np.ndarray) and not self.values.flags.writeable
+        values = self.values if frozen else np.array(self.values)
         if values.dtype != np.int64 or values.ndim != 2:
             raise ReleaseError(f"{self.statistic.kind}: values must be a matrix of 64-bit integers")
         if values.shape[0] != len(self.statistic.names) or values.shape[1] < 1:
@@ -140,7 +142,8 @@ class Release:
     """One small public file. Build it with ``nw.release``, read it with ``Release.load``.
 
     ``model`` holds the few words a family needs ("x", "y", the distribution); everything about
-    privacy and noise has a field of its own.
+    privacy and noise has a field of its own. ``where`` is the public condition that selected the
+    records, such as ``age >= 18``; None where all of the table's were taken.
 
     Example:
         >>> import noisewise as nw
@@ -163,6 +166,7 @@ class Release:
     receipt: Receipt | None = None
     software: str = "noisewise"
     created: str = ""
+    where: str | None = None
 
     def __new__(cls, family: str = "", *_: object, **__: object) -> Release:
         """Make an instance of the class that stands for releases of this family."""
@@ -194,6 +198,19 @@ class Release:
         if self.groups is None:
             return self.population.sizes[0]
         return np.array(self.population.sizes)
+
+    def of_groups(self, chosen: Sequence[int]) -> Release:
+        """Return the release of some groups, by their positions: a part says nothing new."""
+        if self.groups is None:
+            raise ReleaseError("this release has no groups to choose from")
+        rows = list(chosen)
+        sizes = tuple(self.population.sizes[i] for i in rows) if self.n is not None else ()
+        return replace(
+            self,
+            groups=replace(self.groups, keys=tuple(self.groups.keys[i] for i in rows)),
+            population=Population(self.population.policy, sizes),
+            blocks=tuple(replace(b, values=b.values[:, rows]) for b in self.blocks),
+        )
 
     def table(self, units: Literal["box", "user"] = "box") -> pd.DataFrame:
         """Return the noisy statistics as a DataFrame: group, statistic, value, noise_scale.
@@ -245,12 +262,12 @@ class Release:
             return NotImplemented
         from noisewise.artifact import codec
 
-        return codec.canonical(self) == codec.canonical(other)
+        return codec.canonical_digest(self) == codec.canonical_digest(other)
 
     def __hash__(self) -> int:
         from noisewise.artifact import codec
 
-        return hash(codec.canonical(self))
+        return hash(codec.canonical_digest(self))
 
     def statement(self) -> str:
         """Return the promise in words: of one record, or of all records of a person."""
@@ -259,7 +276,7 @@ class Release:
     @property
     def unit(self) -> str | None:
         """The column that says whose a record is, where people are protected; else None."""
-        columns = (b.statistic.person_column for b in self.blocks)
+        columns = (self.guarantee.unit, *(b.statistic.person_column for b in self.blocks))
         return next((c for c in columns if c is not None), None)
 
     def __repr__(self) -> str:

@@ -7,7 +7,13 @@ import math
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
+from noisewise.artifact.compact_json import Columns
 from noisewise.artifact.errors import ReleaseError
+
+MANY = 100_000
+"""Entries above which a set of them would take much memory (chosen)."""
 
 Level = str | int
 """A public category: a piece of text or a whole number."""
@@ -18,17 +24,21 @@ MAX_INT = 2**63 - 1
 MAX_TEXT = 4096
 """Characters of a text at most (chosen); the published schema says the same."""
 
-# Control characters; and lone surrogates, which UTF-8 cannot write: no file could hold them.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# Controls of terminals; lone surrogates, which UTF-8 cannot write; and marks that change the
+# direction of what follows or break its line, so that a name shows as another (Unicode's TR 36).
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 
 
 def shown(value: object) -> str:
     """Return the value for an error message: on one line, printable and short, whatever it is."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    if isinstance(value, dict):
+    if isinstance(value, dict | Columns):
         return "a JSON object"
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | np.ndarray):
         return f"a list of {len(value)}"
     if isinstance(value, int) and abs(value) >= 10**40:
         return "a whole number of more than 40 digits"
@@ -70,9 +80,17 @@ def text(value: object, where: str) -> str:
         raise ReleaseError(
             f"{where} must be a non-empty text of at most {MAX_TEXT} characters, not {shown(value)}"
         )
-    if _UNPRINTABLE.search(value):
-        raise ReleaseError(f"{where} must be printable text, not {shown(value)}")
+    if not is_printable(value):
+        raise ReleaseError(
+            f"{where} must be printable text, not {shown(value)}: control characters, and marks "
+            "that change the direction of text, are refused"
+        )
     return value
+
+
+def is_printable(value: str) -> bool:
+    """Return whether a terminal or a page shows the text as it is."""
+    return _UNPRINTABLE.search(value) is None
 
 
 def one_of(value: object, allowed: Sequence[str], where: str) -> str:
@@ -104,7 +122,16 @@ def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
 
 def distinct(values: Sequence[object], where: str) -> None:
     """Raise a ReleaseError where an entry stands twice."""
+    if len(values) > MANY and _hashes_differ(values):
+        return
     if len(set(values)) != len(values):
         seen: set[object] = set()
         twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
         raise ReleaseError(f"{where} must not repeat an entry: {shown(twice)} stands twice")
+
+
+def _hashes_differ(values: Sequence[object]) -> bool:
+    """Return whether all hashes differ, and so all values, at eight bytes each."""
+    hashes = np.fromiter(map(hash, values), np.int64, len(values))
+    hashes.sort()
+    return bool((hashes[1:] != hashes[:-1]).all())

@@ -41,6 +41,9 @@ def summary(release: Release) -> dict[str, Any]:
         "delta": release.guarantee.delta,
         "rho": release.guarantee.rho,
         "neighbours": release.guarantee.neighbours,
+        "unit": release.unit,
+        "max_records": release.guarantee.max_records,
+        "where": release.where,
         "n": release.population.policy,
         "groups": 1 if release.groups is None else len(release.groups.keys),
         **_answer(release),
@@ -91,6 +94,8 @@ def show(release: Release, console: Console) -> None:
     console.print(f"{release.family} release, made by {release.software}", style="bold")
     console.print(release.statement())
     console.print(_population(release))
+    if release.where is not None:
+        console.print(f"selected: records with {release.where}")
     if release.groups is not None:
         console.print(f"groups: {len(release.groups.keys)} (column {release.groups.column!r})")
     for selection in release.selections:
@@ -130,6 +135,8 @@ def _population(release: Release) -> str:
     population = release.population
     if population.policy == "public":
         return f"records: {sum(population.sizes)} (public, exact)"
+    if all(block.statistic.over_partitions for block in release.blocks):
+        return "records: secret"
     known = "" if population.total is None else f"; {population.total} in all (public)"
     return "records: secret, released with noise" + known
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
+import numpy as np
+
 from noisewise import models
-from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact import ArgumentError, Level, Release
 from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.user_warnings import warn_user
+from noisewise.artifact.validation import shown
 from noisewise.inference import combine
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.result import Result
@@ -61,6 +64,8 @@ ReleaseLike = Release | str | os.PathLike[str]
 
 FEWEST_CHAINS = 2
 """R-hat compares chains."""
+MAX_NAMED = 5
+"""Groups that a warning names (chosen)."""
 FEWEST_DRAWS = 100
 """Below this no effective sample size can be told (chosen)."""
 
@@ -177,7 +182,8 @@ def infer(
     check_at_least("chains", chains, FEWEST_CHAINS)
     check_at_least("draws", draws, FEWEST_DRAWS)
     question = replace(asked(prior, x=x, y=y, **options), method=chosen)
-    problem = analyst.problem(releases, question)
+    usable, left_out = usable_groups(releases, analyst.least_records)
+    problem = analyst.problem(usable, question)
     for caution in analyst.cautions(problem, question):
         warn_user(caution)
     with reporting(progress, f"sampling ({chosen})") as report:
@@ -185,7 +191,53 @@ def infer(
     if not isinstance(result, Posterior):
         return result
     promised = tuple(r.statement() for r in releases)
-    return replace(result, guarantees=promised, releases=tuple(releases))
+    details = {**result.details, **({"left_out": left_out} if left_out else {})}
+    return replace(result, guarantees=promised, releases=tuple(releases), details=details)
+
+
+def usable_groups(
+    releases: Sequence[Release], least: int
+) -> tuple[list[Release], tuple[Level, ...]]:
+    """Return the releases of the groups that have enough records, and the keys of the others.
+
+    A warning names the others. Of secret sizes it names the groups whose noisy number of records
+    is too small, but leaves none out: how many they have nobody knows.
+
+    Args:
+        releases: of the same groups.
+        least: records that a group must have.
+    """
+    groups = releases[0].groups
+    sizes = [_sizes(r) for r in releases]
+    if groups is None or any(s is None for s in sizes):
+        return list(releases), ()
+    few = np.any([np.asarray(s) < least for s in sizes], axis=0)
+    secret = releases[0].n is None
+    if not few.any() or (few.all() and not secret):
+        return list(releases), ()
+    named = ", ".join(shown(groups.keys[i]) for i in np.flatnonzero(few)[:MAX_NAMED])
+    more = ", …" if few.sum() > MAX_NAMED else ""
+    if secret:
+        warn_user(
+            f"release: the noisy number of records is below {least} in {few.sum()} of {len(few)} "
+            f"groups; what is inferred of these rests on the prior: {named}{more}"
+        )
+        return list(releases), ()
+    warn_user(
+        f"release: {few.sum()} of {len(few)} groups have fewer than {least} records and are left "
+        f"out, since nothing can be inferred of them: {named}{more}"
+    )
+    kept = np.flatnonzero(~few).tolist()
+    left_out = tuple(groups.keys[i] for i in np.flatnonzero(few))
+    return [r.of_groups(kept) for r in releases], left_out
+
+
+def _sizes(release: Release) -> np.ndarray | None:
+    """Return the number of records in each group, public or noisy; None where nobody counted."""
+    if release.n is not None:
+        return np.atleast_1d(release.n)
+    counted = [b for b in release.blocks if b.statistic.counts_records]
+    return counted[0].scaled[counted[0].statistic.names.index("n")] if counted else None
 
 
 def methods(model: str) -> Mapping[str, Method[Any]]:

@@ -81,6 +81,8 @@ def _alike(one: Release, other: Release, number: int) -> None:
         ("groups", _groups(one), _groups(other)),
         ("bounds", dict(one.bounds), dict(other.bounds)),
         ("values for missing entries", dict(one.fill), dict(other.fill)),
+        ("selection of records", one.where, other.where),
+        ("records of a person", one.guarantee.max_records, other.guarantee.max_records),
         ("statistics", _main_statistic(one), _main_statistic(other)),
         ("policy on n (public or noisy)", one.population.policy, other.population.policy),
         ("number of records", one.population.sizes, other.population.sizes),

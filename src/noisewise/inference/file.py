@@ -8,6 +8,7 @@ inference itself needs (``Posterior.latent``) is left out.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisewise import models
-from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact import ArgumentError, Level, Release, ReleaseError
 from noisewise.artifact.atomic_file import atomic_write
+from noisewise.artifact.validation import is_printable, levels, shown, text
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.result import Result
@@ -26,14 +28,25 @@ from noisewise.inference.result import Result
 if TYPE_CHECKING:
     import xarray
 
+    from noisewise.inference.netcdf import Group
+
 HDF5 = b"\x89HDF"
 """How every netCDF file begins."""
 HEAD = 64
 """Bytes by which a model recognises its own format."""
 FORMAT = "noisewise-posterior"
 """What a posterior file calls itself."""
-VERSION = 1
-"""The version of that format which is written and read."""
+VERSION = 2
+"""The version of that format which is written; 1, by version 0.1, has no digest and is read too."""
+GROUPS = ("posterior", "sample_stats", "prior", "observed_data")
+"""The groups of a file."""
+ATTRIBUTES = (
+    "noisewise_format", "noisewise_version", "noisewise_software", "method", "parameters", "model",
+    "attributes", "prior", "prior_draws", "status", "guarantees", "releases", "details",
+)  # fmt: skip
+"""What is said of a posterior, and counts for the digest."""
+MAX_DEPTH = 32
+"""How deep the JSON of an attribute may be nested (chosen); ours is three levels deep."""
 PRIOR_DRAWS = 20_000
 """Draws of the prior that a file keeps (chosen): enough for a smooth histogram."""
 LONGEST = 30_000
@@ -42,13 +55,18 @@ MOST_GROUPS = 200
 """Up to which the deviations without noise are worked out and kept."""
 JUDGED = ("rhat", "ess", "sd_without_noise")
 """Variables of ``sample_stats`` that are not details of the method."""
+NOT_DETAILS = (*JUDGED, "parameter", "group", "chain", "draw")
+"""Variables of ``sample_stats`` that tell nothing of the method."""
 RESERVED = {"chain", "draw", "group", "parameter"}
 """Names of dimensions, which no variable may have."""
 
 
 def save(post: Posterior, path: Path) -> Path:
     """The file, whole or not at all."""
+    import h5py
+
     from noisewise.inference.arviz import inference_data
+    from noisewise.inference.netcdf import read_groups
 
     variables = variable_names(tuple(post.draws))
     # ArviZ ships types, but leaves its methods untyped.
@@ -64,6 +82,10 @@ def save(post: Posterior, path: Path) -> Path:
         path, lambda why: ArgumentError(f"path: cannot write {str(path)!r}: {why}")
     ) as temporary:
         data.to_netcdf(str(temporary), engine="h5netcdf")
+        # Of what a reader will find, not of what was meant to be written.
+        digest = _digest(read_groups(temporary, GROUPS))
+        with h5py.File(temporary, "r+") as file:
+            file["posterior"].attrs["noisewise_sha256"] = digest
     return path
 
 
@@ -108,59 +130,141 @@ def reader_of(path: Path) -> Callable[[Path], Result] | None:
 
 
 def _load_netcdf(path: Path) -> Posterior:
-    posterior = _group(path, "posterior")
-    said = posterior.attrs
-    if said.get("noisewise_format") != FORMAT:
+    """Return the posterior in a netCDF file; an ArgumentError for any other content."""
+    from noisewise.inference.netcdf import read_groups
+
+    content = read_groups(path, GROUPS)
+    posterior = content.get("posterior")
+    said = {} if posterior is None else posterior.attributes
+    if posterior is None or said.get("noisewise_format") != FORMAT:
         raise ArgumentError(
             f"path: {str(path)!r} was not written by Posterior.save; open it with ArviZ instead"
         )
-    if said.get("noisewise_version") != VERSION:
+    if said.get("noisewise_version") not in (1, VERSION):
         raise ArgumentError(
             f"path: {str(path)!r} has posterior format {said.get('noisewise_version')}, this "
             f"noisewise reads {VERSION}; use the noisewise that wrote it "
-            f"({said.get('noisewise_software')}), or infer again from the release"
+            f"({shown(said.get('noisewise_software'))}), or infer again from the release"
         )
     try:
-        return _posterior(path, posterior)
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ArgumentError(
-            f"path: {str(path)!r} lacks part of a posterior ({error}); it was changed or damaged"
-        ) from error
+        # Files of format 1, by version 0.1, have no digest.
+        if said["noisewise_version"] != 1 and said.get("noisewise_sha256") != _digest(content):
+            raise ValueError("its content does not match its sha256")
+        return _posterior(content)
+    except ReleaseError as error:
+        why = str(error)
+    except Exception as error:  # noqa: BLE001  # a forger may have put anything anywhere
+        why = str(error) if type(error) in (ValueError, ArgumentError) else repr(error)
+    raise ArgumentError(
+        f"path: {str(path)!r} lacks part of a posterior ({ascii(why)[1:-1][:300]}); it was changed "
+        "or damaged"
+    )
 
 
-def _posterior(path: Path, posterior: Any) -> Posterior:
-    said = posterior.attrs
-    names = json.loads(said["parameters"])
-    variables = dict(zip(names, variable_names(tuple(names)), strict=True))
-    grouped = "group" in posterior.dims
-    order = ("group", "chain", "draw") if grouped else ("chain", "draw")
-    draws = {n: posterior[v].transpose(*order).values for n, v in variables.items()}
-    stats = _group(path, "sample_stats")
-    per_group = {str(n): stats[n].values for n in stats.data_vars if n not in JUDGED}
+def _posterior(content: Mapping[str, Group]) -> Posterior:
+    posterior, stats = content["posterior"], content["sample_stats"].variables
+    said = posterior.attributes
+    names = _texts(_json(said, "parameters"), "parameters")
+    variables = dict(zip(names, variable_names(names), strict=True))
+    keys = _keys(posterior.variables["group"]) if "group" in posterior.variables else None
+    draws = {n: _drawn(posterior.variables[v], keys, n) for n, v in variables.items()}
+    if len({d.shape for d in draws.values()}) != 1:
+        raise ValueError("parameters have unlike numbers of draws")
+    groups = (1 if keys is None else len(keys),)
+    per_group = {n: v for n, v in stats.items() if n not in NOT_DETAILS}
     common = {
         "draws": draws,
-        "rhat": dict(zip(names, stats["rhat"].values, strict=True)),
-        "ess": dict(zip(names, stats["ess"].values, strict=True)),
-        "method": said["method"],
-        "keys": tuple(posterior["group"].values.tolist()) if grouped else None,
-        "prior": said["prior"],
-        "details": {**_tuples(json.loads(said["details"])), **per_group},
-        "prior_draws": _stored(_group(path, "prior"), variables) if said["prior_draws"] else None,
-        "guarantees": tuple(json.loads(said["guarantees"])),
-        "releases": _released(path) if said.get("releases") else (),
-        "without_noise": _without(stats, names),
+        "rhat": _by_parameter(stats["rhat"], names, groups, keys),
+        "ess": _by_parameter(stats["ess"], names, groups, keys),
+        "method": text(said["method"], "method"),
+        "keys": keys,
+        "prior": _lines(said["prior"], "prior"),
+        "details": {**_tuples(_json(said, "details")), **per_group},
+        "prior_draws": _stored(content["prior"], variables) if said["prior_draws"] else None,
+        "guarantees": _texts(_json(said, "guarantees"), "guarantees"),
+        "releases": _released(content["observed_data"]) if said.get("releases") else (),
+        "without_noise": _without(stats, names, groups, keys),
     }
     model, attributes = _model_and_attributes(said)
     return models.find(model).analyst().restore(common, attributes)
 
 
+def _digest(content: Mapping[str, Group]) -> str:
+    """Return the digest of a file's variables, and of the words that are read from it."""
+    from noisewise.inference.netcdf import group_digest
+
+    said = content["posterior"].attributes
+    kept = {k: v for k, v in said.items() if k in ATTRIBUTES}
+    words = json.dumps(kept, sort_keys=True)
+    groups = [group_digest(name, content[name]) for name in GROUPS if name in content]
+    return hashlib.sha256("\n".join((words, *groups)).encode()).hexdigest()
+
+
+def _json(said: Mapping[str, Any], name: str) -> Any:
+    """Return the JSON of an attribute, in which nothing is deep, unprintable or infinite."""
+    try:
+        content = json.loads(said[name])
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply") from None
+    level = [content]
+    for _ in range(MAX_DEPTH):
+        below = [v for held in level if isinstance(held, list) for v in held]
+        for held in level:
+            if isinstance(held, str):
+                _lines(held, name)
+            if isinstance(held, dict):
+                below += [*held, *held.values()]
+        level = below
+        if not level:
+            return content
+    raise ValueError(f"{name} is nested too deeply")
+
+
+def _lines(value: object, where: str) -> str:
+    """Return a text that may be empty and may have several lines; each must be printable."""
+    if not isinstance(value, str) or not all(map(is_printable, value.split("\n"))):
+        raise ValueError(f"{where} must be printable text")
+    return value
+
+
+def _texts(values: object, where: str) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
+        raise ValueError(f"{where} must be a list of texts")
+    return tuple(values)
+
+
+def _keys(values: np.ndarray) -> tuple[Level, ...]:
+    return levels(values.tolist(), "groups")
+
+
+def _drawn(values: np.ndarray, keys: tuple[Level, ...] | None, name: str) -> np.ndarray:
+    """Return draws as (group, chain, draw), or (chain, draw); a file has the group last."""
+    wanted = 2 if keys is None else 3
+    if values.dtype.kind != "f" or values.ndim != wanted or not values.size:
+        raise ValueError(f"{shown(name)} must be draws by chain{'' if keys is None else ', group'}")
+    if keys is not None and values.shape[-1] != len(keys):
+        raise ValueError(f"{shown(name)} is of {values.shape[-1]} groups, there are {len(keys)}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{shown(name)} holds draws that are not finite")
+    return values if keys is None else np.moveaxis(values, -1, 0)
+
+
+def _by_parameter(
+    values: np.ndarray, names: tuple[str, ...], groups: tuple[int], keys: tuple[Level, ...] | None
+) -> dict[str, np.ndarray]:
+    """Return one number for each parameter, or one per group."""
+    if values.dtype.kind != "f" or values.shape != (len(names), *(() if keys is None else groups)):
+        raise ValueError("numbers about the parameters are not of their number")
+    return dict(zip(names, values, strict=True))
+
+
 def _model_and_attributes(said: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the model's name and what it kept; files of version 0.1 spell it out themselves."""
     if "model" in said:
-        return said["model"], json.loads(said["attributes"])
-    family = json.loads(said["family"])
+        return said["model"], _json(said, "attributes")
+    family = _json(said, "family")
     name = "linear-regression" if family is None else "exponential-family"
-    return name, {"x": json.loads(said["x"]), "y": said["y"], "family": family}
+    return name, {"x": _json(said, "x"), "y": text(said["y"], "y"), "family": family}
 
 
 def variable_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -234,33 +338,27 @@ def _releases(post: Posterior) -> xarray.Dataset:
     return xarray.Dataset({"release": (("release_of",), [r.to_json() for r in post.releases])})
 
 
-def _released(path: Path) -> tuple[Release, ...]:
-    found = _group(path, "observed_data")["release"].values
-    return tuple(Release.from_json(str(text)) for text in found)
+def _released(observed: Group) -> tuple[Release, ...]:
+    return tuple(Release.from_json(file) for file in observed.variables["release"])
 
 
-def _without(stats: Any, names: list[str]) -> Callable[[], dict[str, np.ndarray]] | None:
+def _without(
+    stats: Mapping[str, np.ndarray],
+    names: tuple[str, ...],
+    groups: tuple[int],
+    keys: tuple[Level, ...] | None,
+) -> Callable[[], dict[str, np.ndarray]] | None:
     if "sd_without_noise" not in stats:
         return None
-    alone = dict(zip(names, stats["sd_without_noise"].values, strict=True))
+    alone = _by_parameter(stats["sd_without_noise"], names, groups, keys)
     return lambda: alone
 
 
-def _group(path: Path, name: str) -> xarray.Dataset:
-    import xarray
-
-    try:
-        with xarray.open_dataset(path, group=name, engine="h5netcdf") as found:
-            return found.load()
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else "it is not a netCDF file"
-    except (KeyError, ValueError):
-        why = f"it has no group {name!r}"
-    raise ArgumentError(f"path: {str(path)!r} cannot be read as a posterior: {why}")
-
-
-def _stored(prior: Any, variables: Mapping[str, str]) -> Callable[[int], dict[str, np.ndarray]]:
-    drawn = {name: prior[v].values[0] for name, v in variables.items()}
+def _stored(prior: Group, variables: Mapping[str, str]) -> Callable[[int], dict[str, np.ndarray]]:
+    kept = {name: prior.variables[v] for name, v in variables.items()}
+    if any(v.ndim != 2 or v.dtype.kind != "f" or np.isnan(v).any() for v in kept.values()):
+        raise ValueError("draws of the prior are not numbers by chain")
+    drawn = {name: values[0] for name, values in kept.items()}
 
     def draws(number: int) -> dict[str, np.ndarray]:
         if number > PRIOR_DRAWS:
@@ -270,6 +368,6 @@ def _stored(prior: Any, variables: Mapping[str, str]) -> Callable[[int], dict[st
     return draws
 
 
-def _tuples(content: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has lists where we have tuples."""
+def _tuples(content: Any) -> dict[str, Any]:
+    """Return a JSON object whose lists are tuples, as a posterior has them."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}

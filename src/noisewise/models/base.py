@@ -159,6 +159,8 @@ class Analyst(ABC, Generic[P]):
     """Methods that take several releases of the same records."""
     posterior: ClassVar[type[Posterior]]
     """The class of the posteriors that ``restore`` makes."""
+    least_records: int = 1
+    """Records without which nothing can be inferred of a group; ``infer`` leaves it out."""
 
     def default_method(self, release: Release) -> str:
         """Return the method to use where none is named; the first, unless overridden."""

@@ -232,8 +232,8 @@ def levels(value: object, argument: str) -> tuple[Level, ...]:
     except ReleaseError:
         pass
     raise ArgumentError(
-        f"{argument}: must be printable text of at most {wire.MAX_TEXT} characters, or whole "
-        "numbers of 64 bits"
+        f"{argument}: must be printable text of at most {wire.MAX_TEXT} characters (no control "
+        "characters, no marks that change its direction), or whole numbers of 64 bits"
     )
 
 

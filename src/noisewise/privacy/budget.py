@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
-from noisewise.artifact.guarantee import LARGE_EPSILON, worth
+from noisewise.artifact.guarantee import LARGE_EPSILON, MAX_RECORDS, worth
+from noisewise.artifact.sensitivity import Relation, relation_of
 from noisewise.artifact.user_warnings import LargeEpsilonWarning, warn_user
-from noisewise.privacy.arguments import mapping, number, positive, shown
+from noisewise.privacy.arguments import mapping, name, number, positive, shown
 from noisewise.privacy.mechanisms import zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.sensitivity import Relation, find_privacy
+from noisewise.privacy.sensitivity import find_privacy
 
 BOUNDS = "bounds"
 """The part of the budget that chooses bounds by private quantiles."""
@@ -40,14 +41,17 @@ class Terms:
     @property
     def relation(self) -> Relation:
         """The relation that sensitivities are computed for."""
-        if self.guarantee.neighbours == "add-remove":
-            return "add-remove"
-        return "move" if self.group and self.guarantee.within is None else "replace-one"
+        return relation_of(self.guarantee, self.group is not None)
 
     @property
     def count(self) -> bool:
         """Whether n is a secret and so a noisy statistic (errata E2)."""
-        return self.relation != "replace-one"
+        return self.relation != "replace-one" or self.guarantee.hides_size
+
+    @property
+    def records(self) -> int:
+        """How many records of a person count at most."""
+        return self.guarantee.max_records or 1
 
     @property
     def cost(self) -> float:
@@ -67,18 +71,26 @@ def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
         raise ArgumentError(
             f"neighbours: must be 'replace-one' or 'add-remove', not {shown(neighbours)}"
         )
+    if options.where is not None and neighbours == "replace-one":
+        raise ArgumentError(
+            "where: how many records are selected is a secret, but under replace-one neighbours "
+            "that number is made public; use neighbours='add-remove'"
+        )
     within = _within(options.sizes, group, neighbours)
+    unit, most = _unit(options, group)
     if options.mechanism == "laplace":
         if options.delta is not None:
             raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
-        return Terms(Guarantee(epsilon, neighbours, within=within), "laplace", group)
+        guarantee = Guarantee(epsilon, neighbours, within=within, unit=unit, max_records=most)
+        return Terms(guarantee, "laplace", group)
     if options.mechanism != "gaussian":
         raise ArgumentError(
             f"mechanism: must be 'laplace' or 'gaussian', not {shown(options.mechanism)}"
         )
     delta = _delta(options.delta)
     rho = zcdp_budget(epsilon, delta)
-    return Terms(Guarantee(epsilon, neighbours, delta, rho, within), "gaussian", group)
+    guarantee = Guarantee(epsilon, neighbours, delta, rho, within, unit, most)
+    return Terms(guarantee, "gaussian", group)
 
 
 def warn_of_large_epsilon(terms: Terms, options: PrivacyOptions) -> None:
@@ -128,6 +140,27 @@ def _within(sizes: object, group: str | None, neighbours: Neighbours) -> str | N
     if neighbours != "replace-one":
         raise ArgumentError("sizes: public sizes contradict add-remove neighbours, which hide n")
     return group
+
+
+def _unit(options: PrivacyOptions, group: str | None) -> tuple[str | None, int | None]:
+    """Return the column that says whose a record is, and how many of a person's count at most."""
+    most = options.max_records
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int)):
+        raise ArgumentError(f"max_records: must be a whole number, not {shown(most)}")
+    if most is not None and not 1 <= most <= MAX_RECORDS:
+        raise ArgumentError(f"max_records: must be in [1, {MAX_RECORDS}], not {most}")
+    if options.unit is None:
+        if most is not None:
+            raise ArgumentError(
+                "max_records: goes with unit, the column that says whose a record is"
+            )
+        return None, None
+    unit = name(options.unit, "unit")
+    if unit == group:
+        raise ArgumentError(f"unit: {unit!r} is the column of the groups")
+    if options.sizes is not None:
+        raise ArgumentError("sizes: goes without unit; a person may have records in several groups")
+    return unit, most
 
 
 def shares(

@@ -14,13 +14,13 @@ way, and no product of tiny numbers (PostgreSQL refuses an underflow). A final i
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from noisewise.artifact import Bounds, Level
+from noisewise.artifact.bounds import lattice_map
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,8 @@ def scaled(
     fill: float | None = None,
 ) -> Scaled:
     """Return the map of a column: its constants are fixed once, so that all engines agree."""
-    factor = 2.0**bits / scale
-    base = origin - 0.5 / factor
-    # The ends by the same arithmetic as every record; sensitivities are computed from these.
-    low = math.floor((bounds.lower - base) * factor)
-    high = math.floor((bounds.upper - base) * factor)
-    return Scaled(column, bounds.lower, bounds.upper, base, factor, low, high, outside, fill)
+    lattice = lattice_map(bounds, bits, origin, scale)
+    return Scaled(column, bounds.lower, bounds.upper, *lattice, outside, fill)
 
 
 def boxed(column: str, bounds: Bounds, *, bits: int, fill: float | None = None) -> Scaled:

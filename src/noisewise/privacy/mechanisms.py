@@ -20,15 +20,13 @@ from opendp import combinators, domains, measurements, measures, metrics, typing
 from opendp.mod import OpenDPException, enable_features
 
 from noisewise.artifact import ArgumentError, Mechanism, Noise
+from noisewise.artifact.guarantee import MAX_SCALE, MIN_SCALE
 from noisewise.privacy.sensitivity import Sensitivity
 
 enable_features("contrib")
 
 _HEADROOM = 60
 """Noise beyond this many scales has probability below 1e-26; OpenDP would saturate there."""
-
-_MAX_SCALE = 2.0**56
-"""Larger noise would not fit 64-bit integers with that headroom."""
 
 _NUDGES = 64
 """Attempts to raise a scale until the privacy map agrees; two or three are enough."""
@@ -65,10 +63,10 @@ def _fit(
     mechanism: Mechanism, d_in: float, scale: float, cost: float, make: Callable[[float], Any]
 ) -> Calibrated:
     """Nudge the scale up by single floating-point steps until the map keeps the promise."""
-    if not 0 < scale < _MAX_SCALE:
+    if not MIN_SCALE <= scale < MAX_SCALE:
         raise ArgumentError(
             f"epsilon: a budget share of {cost!r} needs noise of scale {scale:.3g}, "
-            f"outside (0, {_MAX_SCALE:.3g})"
+            f"outside [{MIN_SCALE:.3g}, {MAX_SCALE:.3g})"
         )
     for _ in range(_NUDGES):
         measurement = make(scale)

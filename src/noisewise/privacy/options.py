@@ -83,8 +83,27 @@ class PrivacyOptions:
         metadata=_about(
             "column",
             "the column that says whose a record is, in text or whole numbers, where people have "
-            "several: each person then weighs one in every table, 1/K per record, and the "
-            "guarantee is for people; left out, a record is a person",
+            "several: the guarantee is then for people with all of their records; left out, a "
+            "record is a person",
+            planned=True,
+        ),
+    )
+    max_records: int | None = field(
+        default=None,
+        metadata=_about(
+            "count",
+            "with unit: how many records of a person count at most, chosen at random where there "
+            "are more; noise grows with it, and from 2 on n is secret. Left out for a graphical "
+            "model, each of K records weighs 1/K",
+            planned=True,
+        ),
+    )
+    where: str | None = field(
+        default=None,
+        metadata=_about(
+            "text",
+            "which records to take, by public conditions such as \"age >= 18 and sex = 'f'\"; "
+            "with add-remove neighbours only, since their number is a secret",
         ),
     )
     split: Mapping[str, float] | None = field(
@@ -167,6 +186,8 @@ class QuantileOptions(TypedDict, total=False):
     """Options of a function that has budgets of its own."""
 
     neighbours: Neighbours
+    unit: str | None
+    where: str | None
     ledger: str | Path | None
     dataset: str | None
     large_epsilon: bool
@@ -186,18 +207,13 @@ class NoisySumOptions(ProbabilityOptions, total=False):
     delta: float | None
     groups: Mapping[str, Iterable[Any]] | None
     sizes: str | None
+    max_records: int | None
 
 
 class MomentOptions(NoisySumOptions, total=False):
     """Options of sums of numbers: several statistics may share the budget."""
 
     split: Mapping[str, float] | None
-
-
-class TableOptions(NoisySumOptions, total=False):
-    """Options of contingency tables: a person may have several records."""
-
-    unit: str | None
 
 
 def option_names(form: type) -> tuple[str, ...]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
@@ -31,6 +33,7 @@ from noisewise.artifact import (
     Selection,
     Statistic,
 )
+from noisewise.artifact import validation as wire
 from noisewise.artifact.atomic_file import stop_if_ending
 from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
@@ -44,6 +47,7 @@ from noisewise.privacy.budget import (
     warn_of_large_epsilon,
     warn_of_small_epsilon,
 )
+from noisewise.privacy.conditions import Condition, in_words, parse_where
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
 from noisewise.privacy.mechanisms import Calibrated, calibrate
@@ -53,6 +57,7 @@ from noisewise.privacy.selection import refuse_selection
 from noisewise.privacy.sensitivity import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import (
+    Capped,
     Histogram,
     Part,
     Person,
@@ -64,6 +69,9 @@ from noisewise.privacy.sum_plan import (
 
 Specify = Callable[[Mapping[str, Bounds]], tuple[Statistic, ...]]
 """Settled bounds in, the statistics to publish out."""
+
+MAX_NAMED = 5
+"""Groups that an error names (chosen)."""
 
 MAX_VALUES = MAX_BYTES // 24
 """As many 64-bit integers as a file surely holds: nothing is spent on one that cannot be read."""
@@ -96,7 +104,9 @@ class Order:
     """What a model asks for.
 
     ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
-    owner could have named levels for what is not on a public list, as ``other`` does.
+    owner could have named levels for what is not on a public list, as ``other`` does. ``weighed``
+    is the person whose share a record is, where statistics weigh people. With fewer than
+    ``least_records`` records in a group nothing could be inferred of it.
     """
 
     family: str
@@ -111,7 +121,21 @@ class Order:
     fill: Mapping[str, float | Level] = field(default_factory=dict)
     other: Mapping[str, Level] = field(default_factory=dict)
     takes_other: bool = False
-    person: Person | None = None
+    weighed: Person | None = None
+    least_records: int = 1
+
+    @cached_property
+    def where(self) -> tuple[Condition, ...]:
+        """The conditions that select records."""
+        return parse_where(self.options.where)
+
+    @property
+    def person(self) -> Person | Capped | None:
+        """Whose a record is, and how a person is bounded; None where a record is a person."""
+        guarantee = self.terms.guarantee
+        if guarantee.unit is None or guarantee.max_records is None:
+            return self.weighed
+        return Capped(guarantee.unit, guarantee.max_records)
 
     @property
     def private_bounds(self) -> dict[str, PrivateBounds]:
@@ -126,6 +150,11 @@ class Order:
 
 def publish(source: Any, order: Order) -> Release:
     """Carry the order out; return the release."""
+    if order.terms.guarantee.unit is not None and order.person is None:
+        raise ArgumentError(
+            f"max_records: unit={order.terms.guarantee.unit!r} needs it, the number of a person's "
+            "records that may count, such as max_records=1"
+        )
     names = order.kinds + ((BOUNDS,) if order.private_bounds else ())
     costs = shares(order.terms.cost, names, order.options.split)
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
@@ -138,9 +167,7 @@ def publish(source: Any, order: Order) -> Release:
 
 def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Payment) -> Release:
     reader = open_source(source)
-    group = () if order.groups is None else (order.groups.column,)
-    person = () if order.person is None else (order.person.column,)
-    reader.check(tuple(order.bounds), (*order.coded, *group, *person))
+    check_columns(reader, order)
     refuse_selection(reader.selection(), order.terms.guarantee.neighbours)
     if order.private_bounds:
         bounds, selections = _search(reader, order, costs[BOUNDS], payment)
@@ -151,10 +178,11 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
     public = PublicColumns(bounds, order.fill, order.other)
     parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
-    plan = SumPlan(parts, order.group_code, order.person)
+    plan = SumPlan(parts, order.group_code, order.person, order.where)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
-    if order.terms.relation == "replace-one":
+    refuse_few_records(sums.sizes, order)
+    if not order.terms.count:
         warn_of_small_epsilon(order.terms, int(sums.sizes.max()))
     receipt = payment.pay()
     blocks = tuple(
@@ -162,6 +190,16 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
     return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+
+
+def check_columns(reader: Source, order: Order, numeric: tuple[str, ...] = ()) -> None:
+    """Raise a DataError unless the columns of the order exist and have a usable type."""
+    group = () if order.groups is None else (order.groups.column,)
+    unit = order.person.column if order.person is not None else order.terms.guarantee.unit
+    person = () if unit is None else (unit,)
+    compared = tuple(c.column for c in order.where if c.is_numeric)
+    named = tuple(c.column for c in order.where if not c.is_numeric)
+    reader.check((*order.bounds, *numeric, *compared), (*order.coded, *group, *person, *named))
 
 
 def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
@@ -205,7 +243,7 @@ def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
 
 
 def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
-    return calibrate(terms.mechanism, sensitivity(statistic, terms.relation), cost)
+    return calibrate(terms.mechanism, sensitivity(statistic, terms.relation, terms.records), cost)
 
 
 class Payment:
@@ -221,8 +259,8 @@ class Payment:
 
     def __init__(self, order: Order) -> None:
         self._family = order.family
-        person = None if order.person is None else order.person.column
-        self._cost = cost_of(order.terms.guarantee, person)
+        unit = order.terms.guarantee.unit if order.weighed is None else order.weighed.column
+        self._cost = cost_of(order.terms.guarantee, unit)
         self._receipt: Receipt | None = None
         self._entry = str(uuid.uuid4())
         self._options = options = order.options
@@ -297,10 +335,13 @@ def _search(
         ProductSums(present, ((),)),
         *(Histogram(f) for f in lattices.values()),
     )
-    sums = reader.sum(SumPlan(parts, order.group_code), order.options.progress)
+    plan = SumPlan(parts, order.group_code, order.person, order.where)
+    sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
-    payment.pay()
+    refuse_few_records(sums.sizes, order)
     each = equal_shares(cost, len(lattices))
+    refuse_hopeless_search(int(sums.sizes.sum()), order, each)
+    payment.pay()
     bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
     selections = []
     for column, counts in zip(lattices, sums.parts[1:], strict=True):
@@ -322,18 +363,65 @@ def refuse_unfit(sums: Sums, order: Order) -> None:
         return
     if sums.missing:
         column = sums.missing[0]
+        why = "nobody is left out" if order.terms.guarantee.hides_size else "n is public"
         raise DataError(
-            f"column {column!r} has missing values. Under replace-one neighbours n is public, so "
+            f"column {column!r} has missing values. Under replace-one neighbours {why}, so "
             f"no record may be left out: {_remedy(column, order)}, or use neighbours='add-remove'"
         )
     if not sums.sizes.any():
         raise DataError("the table has no rows; only under add-remove neighbours may it be empty")
 
 
+def refuse_few_records(sizes: np.ndarray, order: Order) -> None:
+    """Raise a DataError where public sizes say that a group's release could not be used.
+
+    Where sizes are secret nothing is refused: the refusal would tell of them.
+    """
+    if order.terms.count:
+        return
+    few = np.flatnonzero(sizes < order.least_records)
+    if not len(few):
+        return
+    if order.groups is None:
+        raise DataError(
+            f"the table has {sizes[0]} records; this model needs at least {order.least_records}, "
+            "and nothing could be inferred from the release. Nothing was spent"
+        )
+    named = ", ".join(wire.shown(order.groups.keys[i]) for i in few[:MAX_NAMED])
+    raise DataError(
+        f"groups: {len(few)} of {len(sizes)} have fewer than {order.least_records} records, and "
+        f"nothing could be inferred of them: {named}{', …' if len(few) > MAX_NAMED else ''}. Join "
+        "them with others, take empty ones off the list, or leave out sizes='public'. Nothing was "
+        "spent"
+    )
+
+
+def refuse_hopeless_search(n: int, order: Order, cost: float) -> None:
+    """Raise a DataError where a search for bounds could not do better than chance.
+
+    The best of C candidates outweighs one that is off by all n records by exp(n change / scale),
+    change and scale being those of ``mechanisms.select_least``; below C, some other one is likelier
+    to be picked even so. Where n is secret nothing is refused: the refusal would tell of it.
+    """
+    if order.terms.guarantee.hides_size:
+        return
+    pure = order.terms.guarantee.accounting == "pure"
+    strength = n * (cost / 4 if pure else math.sqrt(cost))  # each end has half of the cost
+    for column, wanted in order.private_bounds.items():
+        needed = math.log(2 * wanted.half_candidates + 1)
+        if strength < needed:
+            raise DataError(
+                f"bounds: for {n} records the budget of {cost:.3g} for the private bounds of "
+                f"{column!r} is hopeless, and they would be left to chance: it takes "
+                f"{needed / strength:.2g} times as much, or as many records. Give public bounds, "
+                "raise epsilon or the share split['bounds']. Nothing was spent"
+            )
+
+
 def _remedy(column: str, order: Order) -> str:
     if order.groups is not None and column == order.groups.column:
         return "put such records into a group of the list"
-    if order.person is not None and column == order.person.column:
+    if column in (order.terms.guarantee.unit, order.weighed and order.weighed.column):
         return "say whose records they are"
     return "name a public fill"
 
@@ -361,11 +449,12 @@ def assemble(
         receipt=receipt,
         software=f"noisewise {VERSION}, opendp {version('opendp')}",
         created=now.isoformat(timespec="seconds"),
+        where=in_words(order.where),
     )
 
 
 def _population(terms: Terms, sizes: np.ndarray) -> Population:
-    if terms.relation == "replace-one":
+    if not terms.count:
         return Population("public", tuple(int(n) for n in sizes))
     # A record that moves between groups leaves the total alone: only then is it public.
-    return Population("noisy", total=int(sizes.sum()) if terms.relation == "move" else None)
+    return Population("noisy", total=None if terms.guarantee.hides_size else int(sizes.sum()))

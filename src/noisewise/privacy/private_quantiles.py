@@ -41,8 +41,8 @@ def penalties(histogram: np.ndarray, quantile: float) -> tuple[np.ndarray, Fract
 def penalty_change(a: Fraction, terms: Terms) -> int:
     """Return how far one person can move any penalty."""
     if terms.guarantee.neighbours == "replace-one":
-        return a.denominator
-    return max(a.numerator, a.denominator - a.numerator)
+        return terms.records * a.denominator
+    return terms.records * max(a.numerator, a.denominator - a.numerator)
 
 
 def choose_bounds(

@@ -65,5 +65,6 @@ def refuse_selection(selection: KeptRecords, neighbours: Neighbours) -> None:
         raise ArgumentError(
             f"source: it is made by {selection.by}, so the number of records kept is a secret, "
             "but under replace-one neighbours that number is made public; release with "
-            "neighbours='add-remove', or give the table itself"
+            "neighbours='add-remove' (where= selects records of any source), or give the table "
+            "itself"
         )

@@ -1,50 +1,37 @@
-"""How far one person can move a statistic, and what the privacy core must know of each kind.
+"""What the privacy core must know of each kind of statistic: what to sum, and its usual share.
 
-The relations between neighbouring tables:
-
-* ``replace-one``: one record is exchanged for any other;
-* ``add-remove``: one record appears or disappears; then n is secret and counted with noise;
-* ``move``: replace-one where the table is split by a secret group column: the record may leave one
-  group and enter another (``docs/proofs/sensitivity.md``, section 6).
-
-A statistic is published only if its kind has a `StatisticPrivacy` here: its bound, what to sum, and
-its usual share of the budget. Those that come with noisewise are in ``statistics.py``.
+How far one person can move a statistic, the statistic itself says (``artifact/sensitivity.py``), so
+that readers of a file check it against the bound that its noise was made for. A statistic is
+published only if its kind has a `StatisticPrivacy` here. Those that come with noisewise are in
+``statistics.py``.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds, Level, Statistic
+from noisewise.artifact import ArgumentError, Bounds, Level, Sensitivity, Statistic
+from noisewise.artifact.sensitivity import Relation, sensitivity
 from noisewise.privacy.sum_plan import Part
 
-Relation = Literal["replace-one", "add-remove", "move"]
-"""What turns a table into its neighbour: ``move`` takes a record from one group to another."""
+__all__ = [
+    "PublicColumns",
+    "Relation",
+    "Sensitivity",
+    "StatisticPrivacy",
+    "find_privacy",
+    "register_privacy",
+    "sensitivity",
+    "unregister_privacy",
+]
 
 S = TypeVar("S", bound=Statistic)
 P = TypeVar("P", bound="type[StatisticPrivacy[Any]]")
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """L1 and L2 sensitivity in integer units; ``l2_squared`` is exact, L2 itself irrational."""
-
-    l1: int
-    l2_squared: int
-
-    @property
-    def l2(self) -> float:
-        """A float64 that is not below the true root."""
-        root = math.isqrt(self.l2_squared)
-        if root * root == self.l2_squared and float(root) == root:
-            return float(root)
-        return math.nextafter(math.sqrt(self.l2_squared), math.inf)
 
 
 @dataclass(frozen=True)
@@ -76,15 +63,6 @@ class StatisticPrivacy(ABC, Generic[S]):
     """The relative share of the budget where the owner names none."""
 
     @abstractmethod
-    def bound(self, statistic: S, replace: bool) -> Sensitivity:
-        """Return a proved bound on how far one record moves the integers.
-
-        Args:
-            statistic: what is published.
-            replace: whether the record is replaced by any other; else it is added or removed.
-        """
-
-    @abstractmethod
     def part(self, statistic: S, columns: PublicColumns) -> Part:
         """Return what to sum over the records; the sums become the statistic's integers."""
 
@@ -93,7 +71,7 @@ class StatisticPrivacy(ABC, Generic[S]):
         return sums
 
 
-PARTS = ("bound", "part", "integers", "weight")
+PARTS = ("part", "integers", "weight")
 """What the privacy core must know of every statistic."""
 
 _PRIVACY: dict[str, StatisticPrivacy[Any]] = {}
@@ -139,22 +117,7 @@ def find_privacy(kind: str) -> StatisticPrivacy[Any]:
     """Return the privacy part of a kind of statistic; an ArgumentError names those there are."""
     if kind not in _PRIVACY:
         raise ArgumentError(
-            f"statistic: {kind!r} has no privacy part, so nothing is known of its sensitivity; "
+            f"statistic: {kind!r} has no privacy part, so it is not known what to sum; "
             f"there are {', '.join(_PRIVACY)}"
         )
     return _PRIVACY[kind]
-
-
-def sensitivity(statistic: Statistic, relation: Relation) -> Sensitivity:
-    """Return the bound for any statistic under any relation."""
-    privacy = find_privacy(statistic.kind)
-    if relation != "move":
-        return privacy.bound(statistic, relation == "replace-one")
-    return _moved(privacy.bound(statistic, True), privacy.bound(statistic, False))
-
-
-def _moved(replace: Sensitivity, single: Sensitivity) -> Sensitivity:
-    """Return the bound of section 6: out of one group, into another; or replaced in place."""
-    return Sensitivity(
-        max(replace.l1, 2 * single.l1), max(replace.l2_squared, 2 * single.l2_squared)
-    )

@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics import Exponents
+from noisewise.privacy.conditions import Condition
 from noisewise.privacy.lattice import Coded, Feature, Scaled
 from noisewise.privacy.selection import KeptRecords
 
@@ -68,21 +69,39 @@ class Person:
 
 
 @dataclass(frozen=True)
+class Capped:
+    """Whose record it is: of each person at most ``records`` complete ones are summed."""
+
+    column: str
+    records: int
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Whose record it is: all of a person's records stay together (random partitions)."""
+
+    column: str
+
+
+@dataclass(frozen=True)
 class SumPlan:
     """Parts to be summed in one reading of the table, each also per group where one is named.
 
-    A record counts only if it is complete: every column of the plan (the group's too) is present,
-    or has a public fill value. With ``person`` its cells count as a share of its person, and sizes
-    are numbers of people.
+    A record counts only if all conditions of ``where`` hold for it, and if it is complete: every
+    column of the plan (the group's too) is present, or has a public fill value. With a `Person` its
+    cells count as a share of its person, and sizes are numbers of people; `Capped` people keep some
+    records, which count as they are.
     """
 
     parts: tuple[Part, ...]
     group: Coded | None = None
-    person: Person | None = None
+    person: Person | Capped | Whole | None = None
+    where: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
         # Sums of products are not weighed by person: their bound holds for one record only.
-        if self.person is not None and not all(isinstance(p, CellCounts) for p in self.parts):
+        tables = all(isinstance(p, CellCounts) for p in self.parts)
+        if isinstance(self.person, Person) and not tables:
             raise TypeError("people are weighed in tables of counts only")
 
     @property
@@ -114,7 +133,8 @@ class SumPlan:
     def columns(self) -> list[str]:
         """Every column the plan reads."""
         own = [] if self.person is None else [self.person.column]
-        return list(dict.fromkeys([*self.numeric, *(c.column for c in self.codes), *own]))
+        coded, selecting = (c.column for c in self.codes), (c.column for c in self.where)
+        return list(dict.fromkeys([*self.numeric, *coded, *own, *selecting]))
 
     @property
     def groups(self) -> int:
@@ -153,5 +173,8 @@ class Source(Protocol):
 
     def stream(
         self, plan: SumPlan, progress: Progress | None = None
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the plan's numeric columns as float64, batch by batch; NaN is missing."""
+    ) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray | None]]:
+        """Yield the plan's numeric columns as float64 (NaN is missing), and whose the records are.
+
+        People are numbered from 0, and -1 where nobody is named; None where the plan has none.
+        """

@@ -42,12 +42,21 @@ class Accumulator:
 
     def add(self, numeric: Columns, codes: Columns) -> None:
         """Add a batch: float64 columns (NaN: missing), level indices (-1 missing, -2 unlisted)."""
-        rows = len(next(iter({**numeric, **codes}.values())))
-        self._rows += rows
+        self.add_complete(*self.complete(numeric, codes))
+
+    def complete(self, numeric: Columns, codes: Columns) -> tuple[Columns, Columns]:
+        """Fill what has a public fill value; leave out records that stay incomplete, and note it.
+
+        ``codes`` may hold columns besides the plan's: -1 is missing there too.
+        """
+        self._rows += _length(numeric, codes)
         if self._rows > MAX_ROWS:
             raise DataError(f"the table has more than {MAX_ROWS} rows, which the lattice allows")
-        numeric, codes = self._complete(rows, numeric, codes)
-        kept = len(next(iter({**numeric, **codes}.values())))
+        return self._complete(numeric, codes)
+
+    def add_complete(self, numeric: Columns, codes: Columns) -> None:
+        """Add records that lack nothing."""
+        kept = _length(numeric, codes)
         for start in range(0, kept, MAX_BATCH):
             window = slice(start, min(start + MAX_BATCH, kept))
             self._add_complete(
@@ -61,8 +70,7 @@ class Accumulator:
         parts = tuple(part.result() for part in self._parts)
         return Sums(parts, self._sizes, tuple(sorted(self._missing)), tuple(sorted(self._unlisted)))
 
-    def _complete(self, rows: int, numeric: Columns, codes: Columns) -> tuple[Columns, Columns]:
-        """Fill what has a public fill value; leave out records that stay incomplete."""
+    def _complete(self, numeric: Columns, codes: Columns) -> tuple[Columns, Columns]:
         fills = self._plan.numeric
         keep: np.ndarray | None = None
         numeric = dict(numeric)
@@ -97,6 +105,10 @@ class Accumulator:
             self._sizes += np.bincount(group, minlength=len(self._sizes))
         for part in self._parts:
             part.add(numeric, codes, group, rows)
+
+
+def _length(numeric: Columns, codes: Columns) -> int:
+    return len(next(iter({**numeric, **codes}.values())))
 
 
 class _Part:

@@ -71,7 +71,7 @@ def release_content(release: Release) -> str:
     """Return what a release holds: how many records, which bounds, which sums."""
     return "".join(
         (
-            html.paragraphs(_records(release), _group_words(release)),
+            html.paragraphs(_records(release), _selected(release), _group_words(release)),
             _bounds(release),
             _sums(release),
             html.paragraphs(f"Made by {release.software}, {release.created or 'undated'}."),
@@ -83,8 +83,14 @@ def _records(release: Release) -> str:
     population = release.population
     if population.policy == "public":
         return f"Records: {sum(population.sizes):,}, publicly known."
+    if all(block.statistic.over_partitions for block in release.blocks):
+        return "How many records there are is secret."
     known = "" if population.total is None else f" ({population.total:,} in all is public)"
     return f"How many records there are is secret, and was itself released with noise{known}."
+
+
+def _selected(release: Release) -> str:
+    return "" if release.where is None else f"Selected: records with {release.where}."
 
 
 def _group_words(release: Release) -> str:

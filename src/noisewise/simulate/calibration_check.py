@@ -198,7 +198,7 @@ def load_check(path: str | os.PathLike[str]) -> Check:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or "it is not JSON"
         raise ArgumentError(f"check: {str(path)!r} cannot be read: {why}") from None
     if not isinstance(content, dict) or content.get("format") != CHECK_FORMAT:

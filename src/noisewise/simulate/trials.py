@@ -15,6 +15,7 @@ import numpy as np
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage, coverage
+from noisewise.inference.api import usable_groups
 from noisewise.inference.posterior import Posterior
 from noisewise.models.base import Analyst, Progress, Question, Simulator
 
@@ -157,7 +158,9 @@ def simulated(
     """Return the model's simulator, and the problem of this release with n records."""
     model = models.find(release.family)
     simulator = model.simulator()
-    problem = model.analyst().problem([release], question)
+    analyst = model.analyst()
+    usable, _ = usable_groups([release], analyst.least_records)
+    problem = analyst.problem(usable, question)
     return simulator, simulator.template(problem, n)
 
 

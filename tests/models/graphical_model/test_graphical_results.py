@@ -231,7 +231,12 @@ def test_fits_are_those_of_version_0_1(method: str) -> None:
 )
 def test_damaged_models_are_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = model().save(tmp_path / "m.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps({**kept, **change}))
+    with pytest.raises(ArgumentError, match="does not match its sha256"):
+        nw.load_posterior(path)
+    del kept["sha256"]
+    path.write_text(json.dumps({**kept, **change}))
     with pytest.raises(ArgumentError, match=message):
         nw.load_posterior(path)
 

@@ -218,7 +218,7 @@ def test_memory_does_not_grow_with_rows() -> None:
         def stream(self, plan: Any, progress: Any = None) -> Any:
             rng = np.random.default_rng(1)
             for _ in range(self.batches):
-                yield {c: rng.standard_normal(2**15) for c in plan.numeric}
+                yield {c: rng.standard_normal(2**15) for c in plan.numeric}, None
 
     from noisewise.models.partition.regression_question import regression_question
     from noisewise.privacy.options import PrivacyOptions

@@ -7,8 +7,9 @@ scale fits all. ``units`` turns integers back into numbers: box units for the re
 natural units elsewhere.
 
 A statistic is a frozen dataclass that derives from `Statistic` and is registered. It says all that
-files, tables and ``inspect`` need to know of it. What the privacy core needs (how far one person
-can move it, what to sum) is registered there under the same kind: ``privacy/sensitivity.py``.
+files, tables and ``inspect`` need to know of it, and how far one person can move it: noise is made
+for that bound, and every file is checked against it. What to sum is registered in the privacy core
+under the same kind: ``privacy/sensitivity.py``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.forms import discover
 from noisewise.artifact.guarantee import Noise, noise_sd
 from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
@@ -47,8 +49,8 @@ class Statistic(ABC):
     """One kind of sums: its JSON, names and units, and what the release around it must hold.
 
     A subclass is a frozen dataclass whose fields are the specification in the file. It has
-    ``kind``, ``columns`` (a field or a property), ``names``, ``units`` and ``decode``; the rest has
-    defaults that suit plain counts.
+    ``kind``, ``columns`` (a field or a property), ``names``, ``units``, ``bound`` and ``decode``;
+    the rest has defaults that suit plain counts.
     """
 
     kind: ClassVar[str]
@@ -75,6 +77,14 @@ class Statistic(ABC):
     @abstractmethod
     def units(self) -> tuple[float, ...]:
         """What one integer step of each component is worth."""
+
+    @abstractmethod
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return a proved bound on how far one record moves the integers.
+
+        Args:
+            replace: whether the record is replaced by any other; else it is added or removed.
+        """
 
     @classmethod
     @abstractmethod
@@ -140,7 +150,7 @@ def _plain(value: Any) -> Any:
 
 # -- the known statistics ----------------------------------------------------------------------
 
-PARTS = ("kind", "columns", "names", "units", "decode")
+PARTS = ("kind", "columns", "names", "units", "bound", "decode")
 """What every statistic must say of itself."""
 
 _STATISTICS: dict[str, type[Statistic]] = {}

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import (
     Exponents,
     Statistic,
@@ -101,6 +102,19 @@ class Tables(Statistic):
         """The public levels of every column."""
         return self.levels
 
+    @property
+    def steps(self) -> int:
+        """The integer that a record, or a person with one record, adds to a cell."""
+        return 1
+
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return the bound of docs/proofs/sensitivity.md, section 7 (errata E3).
+
+        Per table one cell loses and one gains, or one alone changes.
+        """
+        cells = (2 if replace else 1) * len(self.cliques)
+        return Sensitivity(cells * self.steps, cells * self.steps**2)
+
     @classmethod
     def decode(cls, fields: Fields) -> Self:
         """Make the tables from their JSON fields."""
@@ -136,6 +150,11 @@ class PersonTables(Tables):
     def person_column(self) -> str:
         """The column that says whose a record is."""
         return self.unit
+
+    @property
+    def steps(self) -> int:
+        """The integer that all records of a person together add to a table, at most."""
+        return 1 << self.bits
 
     @classmethod
     def decode(cls, fields: Fields) -> Self:
@@ -190,6 +209,10 @@ class Clamped(Statistic):
     def bounded_columns(self) -> tuple[str, ...]:
         """All columns: a record is clamped where it lies outside their bounds."""
         return self.columns
+
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return the bound of section 7: each indicator changes by at most one, in any case."""
+        return Sensitivity(len(self.columns), len(self.columns))
 
     @classmethod
     def decode(cls, fields: Fields) -> Self:

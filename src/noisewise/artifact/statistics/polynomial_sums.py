@@ -1,4 +1,8 @@
-"""Sums over records of polynomials in the columns: Gram matrix, monomials, powers of one column."""
+"""Sums over records of polynomials in the columns: Gram matrix, monomials, powers of one column.
+
+Every ``bound`` is in the statistic's own integer unit and holds for lattice points, which are
+points of the box. Proofs: ``docs/proofs/sensitivity.md`` (sections by number below).
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,18 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
 from noisewise.artifact import validation
+from noisewise.artifact.bounds import Bounds, lattice_map
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Noise, noise_sd
 from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import (
     Exponents,
     Statistic,
@@ -24,7 +31,6 @@ from noisewise.artifact.statistics.base import (
 )
 
 if TYPE_CHECKING:
-    from noisewise.artifact.bounds import Bounds
     from noisewise.artifact.release import Block, Release
 
 GRAM_BITS = 15
@@ -32,6 +38,9 @@ GRAM_BITS = 15
 
 MONOMIAL_BITS = 7
 """Lattice of the fourth-degree monomials: 2**28 at most, for the same 2**32 rows."""
+
+BISECTIONS = 100
+"""Halvings of [-1, 0]: the bound exceeds the least one by far less than a float64 can tell."""
 
 BOX_SUMS = "sums of columns mapped to [-1, 1]"
 """The unit of Gram matrix and monomials, in words."""
@@ -85,6 +94,19 @@ class Gram(Statistic):
     def units(self) -> tuple[float, ...]:
         """What one integer step is worth, in box units."""
         return (2.0 ** (-2 * self.bits),) * len(self.products)
+
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return the bound of sections 2 and 3.
+
+        In box units Δ1 = k(k+2)²/(2(k+1)) and Δ2 = 2√⌊(k+1)²/4⌋ (errata E1).
+        """
+        k = len(self.columns)
+        unit = 4**self.bits
+        if replace:
+            l1 = Fraction(k * (k + 2) ** 2, 2 * (k + 1))
+            return Sensitivity(math.floor(l1 * unit), 4 * ((k + 1) ** 2 // 4) * unit**2)
+        components = k * (k + 3) // 2 + self.count
+        return Sensitivity(components * unit, components * unit**2)
 
     @classmethod
     def decode(cls, fields: Fields) -> Self:
@@ -180,6 +202,18 @@ class Monomials(Statistic):
         """What one integer step is worth, in box units."""
         return (2.0 ** (-self.degree * self.bits),) * len(self.products)
 
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return the bound of sections 2 and 4.
+
+        With N monomials, Δ1 = N - min_t Σ_j C(d+j-1, j) t^j, and Δ2² ≤ 2 Δ1.
+        """
+        unit = 2 ** (self.bits * self.degree)
+        components = len(self.products)
+        if not replace:
+            return Sensitivity(components * unit, components * unit**2)
+        l1 = components - _diagonal_minimum(len(self.columns), self.degree)
+        return Sensitivity(math.floor(l1 * unit), math.floor(2 * l1 * unit**2))
+
     @classmethod
     def decode(cls, fields: Fields) -> Self:
         """Make the statistic from its JSON fields."""
@@ -193,6 +227,48 @@ class Monomials(Statistic):
     def in_user_units(self, release: Release, block: Block) -> None:
         """Return None: their only reader is a sampler that works in the box."""
         return None
+
+
+@cache
+def _diagonal_minimum(columns: int, degree: int) -> Fraction:
+    """Return a lower bound on min_t g(t), g(t) = Σ_{j=1}^{degree} C(d+j-1, j) t^j, t in [-1, 1].
+
+    g is convex (section 4), so its tangent at any point bounds it from below. The point is the root
+    of g' by bisection in exact arithmetic: every machine finds the same bound, to the last bit.
+    """
+    coefficients = [math.comb(columns + j - 1, j) for j in range(1, degree + 1)]
+
+    def slope(t: Fraction) -> Fraction:
+        return sum((j * c * t ** (j - 1) for j, c in enumerate(coefficients, 1)), Fraction(0))
+
+    low, high = Fraction(-1), Fraction(0)  # g'(0) = d > 0, and g'(-1) ≤ 0 for even degrees
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    value = sum((c * low**j for j, c in enumerate(coefficients, 1)), Fraction(0))
+    return value - 2 * abs(slope(low))
+
+
+def _with_square(low: int, high: int, reach: int, unit: int) -> Sensitivity:
+    """Return the largest (u-w)(F + |u+w|) over low ≤ w ≤ u ≤ high, and its L2 companion."""
+
+    def l1(u: int, w: int) -> int:
+        return (u - w) * (unit + abs(u + w))
+
+    # The interior optimum w = -F/2 (or u = F/2) is a lattice point or lies between two.
+    halves = (unit // 2, unit // 2 + 1)
+    best = max(max(l1(high, _into(-h, low, high)), l1(_into(h, low, high), low)) for h in halves)
+    span = high - low
+    # The L2 bound needs reach ≤ F; on integer lattices (F = 1) component by component instead.
+    if reach <= unit:
+        squared = span**2 * (unit**2 + (2 * reach - span) ** 2)
+    else:
+        squared = span**2 * unit**2 + reach**4
+    return Sensitivity(best, squared)
+
+
+def _into(value: int, low: int, high: int) -> int:
+    return min(max(value, low), high)
 
 
 @register_statistic
@@ -264,6 +340,26 @@ class PowerSums(Statistic):
         """What one integer step is worth, in powers of the user's unit."""
         step = 2.0 ** (-self.bits * self.degree)
         return tuple(step * self.scale ** len(p) for p in self.products)
+
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return the bound of section 5.
+
+        A dropped record contributes 0, so 0 joins the interval (thesis B.3).
+        """
+        _, _, low, high = lattice_map(
+            Bounds(self.lower, self.upper), self.bits, self.origin, self.scale
+        )
+        if self.outside == "drop":
+            low, high = min(low, 0), max(high, 0)
+        reach = max(abs(low), abs(high))
+        unit = 2**self.bits
+        if not replace:
+            parts = [reach * unit ** (self.degree - 1), reach**2][: self.degree]
+            parts += [unit**self.degree] * self.count
+            return Sensitivity(sum(parts), sum(p * p for p in parts))
+        if self.degree == 1:
+            return Sensitivity(high - low, (high - low) ** 2)
+        return _with_square(low, high, reach, unit)
 
     @classmethod
     def decode(cls, fields: Fields) -> Self:

@@ -134,7 +134,8 @@ def exponential_family(
         column: the column that follows the family.
         family: ``bernoulli``, ``binomial``, ``categorical``, ``poisson``, ``geometric``,
             ``exponential``, ``gamma`` or ``normal``, or one made known by ``register_family``.
-            ``geometric`` counts trials up to the first success: 1, 2, 3, …
+            ``geometric`` counts trials up to the first success: 1, 2, 3, … Families of whole
+            numbers round each record to the nearest one, whatever the others hold.
         bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
         outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
             as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot

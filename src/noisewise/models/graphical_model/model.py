@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import AbsentError, ArgumentError, Level
+from noisewise.artifact.validation import is_printable
 from noisewise.inference.result import Result
 from noisewise.models.graphical_model.marginal_oracle import (
     DEFAULT_MEMORY,
@@ -361,8 +362,9 @@ def _checked_levels(columns: Any, levels: Any) -> dict[str, tuple[Level, ...]]:
         listed = levels[column]
         _require(
             isinstance(listed, list) and len(listed) > 0 and len({*listed}) == len(listed)
-            and all(isinstance(v, str | int) and not isinstance(v, bool) for v in listed),
-            f"levels of {column!r} must be distinct texts or whole numbers",
+            and all(isinstance(v, str | int) and not isinstance(v, bool) for v in listed)
+            and all(is_printable(str(v)) for v in (column, *listed)),
+            f"levels of {column!r} must be distinct printable texts or whole numbers",
         )  # fmt: skip
     return {c: tuple(levels[c]) for c in columns}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, cast
 
@@ -12,8 +13,8 @@ from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, scalar, shown
 from noisewise.privacy.budget import terms
 from noisewise.privacy.options import (
+    NoisySumOptions,
     PrivacyOptions,
-    TableOptions,
     command_line_options,
     with_options,
 )
@@ -21,7 +22,7 @@ from noisewise.privacy.pipeline import Order, publish
 from noisewise.privacy.sum_plan import Person
 
 
-@with_options(TableOptions)
+@with_options(NoisySumOptions)
 def graphical_model(
     source: Any,
     *,
@@ -29,7 +30,7 @@ def graphical_model(
     levels: Mapping[str, Iterable[Any]],
     fill: Mapping[str, Any] | None = None,
     other: Mapping[str, Any] | None = None,
-    **privacy: Unpack[TableOptions],
+    **privacy: Unpack[NoisySumOptions],
 ) -> GraphicalModelRelease:
     """Release noisy contingency tables over cliques, for a discrete graphical model.
 
@@ -57,13 +58,14 @@ def graphical_model(
         >>> release.n
         3
     """
-    options = PrivacyOptions.of(TableOptions, privacy)
+    options = PrivacyOptions.of(NoisySumOptions, privacy)
     tables = _tables(cliques, levels)
     groups = arguments.groups(options.groups)
-    person = None
-    if options.unit is not None:
+    weighed = None
+    if options.unit is not None and options.max_records is None:
         tables = _by_person(tables, options.unit, groups is not None)
-        person = Person(tables.unit, 2**tables.bits)
+        weighed = Person(tables.unit, 2**tables.bits)
+        options = dataclasses.replace(options, unit=None)  # the tables name it
     order = Order(
         family="graphical-model",
         model={},
@@ -76,7 +78,7 @@ def graphical_model(
         fill=arguments.level_fill(fill, tables.levels),
         takes_other=True,
         other=_other(other, tables),
-        person=person,
+        weighed=weighed,
     )
     return cast(GraphicalModelRelease, publish(source, order))
 
@@ -135,7 +137,9 @@ def _connected(cliques: tuple[tuple[str, ...], ...]) -> None:
 
 def _by_person(tables: Tables, unit: object, grouped: bool) -> PersonTables:
     if grouped:
-        raise ArgumentError("unit: goes without groups; a person may have records in several")
+        raise ArgumentError(
+            "max_records: with groups, unit needs it; a person may have records in several of them"
+        )
     try:
         return PersonTables(tables.cliques, tables.levels, arguments.name(unit, "unit"))
     except ReleaseError as error:
@@ -169,7 +173,7 @@ OWNER = Owner(
         Word("other", "fill", "the level of the public list that counts what is not on it; repeat",
              planned=False),
     ),
-    privacy=command_line_options(TableOptions),
+    privacy=command_line_options(NoisySumOptions),
     prepare=renaming(clique="cliques"),
     plan_trials=20,
 )  # fmt: skip

@@ -6,11 +6,12 @@ and whatever is wrong is one ``ArgumentError`` that names the file.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,9 +25,9 @@ MAX_JSON_BYTES = 2**30
 """Of a JSON file or text (chosen): forty million potentials with all their digits."""
 MAX_ARRAY_BYTES = 2**33
 """Of one array in an archive (chosen): a thousand draws of a million cells."""
-MAX_DEFLATE_RATIO = 1032
-"""How much zlib's deflate can compress at most (zlib's technical notes): an array that claims to be
-larger than this times its file is not what it claims."""
+FREE_BYTES, MAX_RATIO = 2**26, 32
+"""An array may take 64 MiB, and 32 times the size of its file (chosen): random draws hardly
+compress, and zlib's deflate could hide a thousand times a file's size in it."""
 UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError,
     zipfile.BadZipFile, zlib.error,
@@ -34,14 +35,10 @@ UNREADABLE = (
 """What zipfile and NumPy raise over a file that is damaged or something else."""
 
 
-def _refusal(path: Path) -> Callable[[str], ArgumentError]:
-    """Return what makes the error for a file that cannot be written."""
-    return lambda why: ArgumentError(f"{path}: cannot be written ({why})")
-
-
 def write_json(content: Mapping[str, Any], path: Path) -> Path:
-    """Write a JSON file, whole or not at all; return its path."""
-    text = json.dumps(content, allow_nan=False)
+    """Write a JSON file with its digest, whole or not at all; return its path."""
+    plain = json.loads(json.dumps(content, allow_nan=False))
+    text = json.dumps({**plain, "sha256": _digest(plain)})
     with atomic_write(
         path, lambda why: ArgumentError(f"{path}: cannot be written ({why})")
     ) as temporary:
@@ -73,7 +70,14 @@ def parse_json(text: str, path: Path) -> dict[str, Any]:
         raise ArgumentError(f"{path}: cannot be read as a graphical model ({error})") from None
     if not isinstance(content, dict):
         raise ArgumentError(f"{path}: is not a noisewise graphical model")
+    # Files of version 0.1 have no digest, nor has the model in an archive, which has its own.
+    if "sha256" in content and content.pop("sha256") != _digest(content):
+        raise ArgumentError(f"{path}: its content does not match its sha256; it was changed")
     return content
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _finite(text: str) -> float:
@@ -145,7 +149,7 @@ class ArrayArchive:
                 lengths = ", ".join("any" if n is None else str(n) for n in wanted)
                 raise ValueError(f"{name} must be of shape ({lengths}), not {shape}")
             size = math.prod(shape) * dtype.itemsize
-            if size > min(MAX_ARRAY_BYTES, MAX_DEFLATE_RATIO * self._bytes):
+            if size > min(MAX_ARRAY_BYTES, FREE_BYTES + MAX_RATIO * self._bytes):
                 raise ValueError(f"{name} claims {size} bytes, more than the file can hold")
         with self._zip.open(f"{name}.npy") as member:
             values: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)

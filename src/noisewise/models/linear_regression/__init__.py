@@ -15,6 +15,9 @@ from noisewise.artifact import Release, ReleaseError
 from noisewise.artifact.validation import shown, text
 from noisewise.models.base import Model, register
 
+LEAST_RECORDS = 3
+"""Records of a group without which nothing can be inferred of it (chosen)."""
+
 
 class LinearRegressionRelease(Release):
     """A noisy Gram matrix: every linear regression among its columns."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from noisewise.artifact import Release
 from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.linear_regression import (
+    LEAST_RECORDS,
     exact,
     gibbs_methods,
     individual_mcmc,
@@ -34,6 +35,7 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
         "naive": naive.run,
     }
     combining = ("exact",)
+    least_records = LEAST_RECORDS
 
     def default_method(self, release: Release) -> str:
         """Return ``exact``: its cost does not grow with n."""

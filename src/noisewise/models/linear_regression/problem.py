@@ -13,6 +13,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Gram, Monomials, Release, ReleaseError
 from noisewise.inference.combine import Observation, averaged, reduced
+from noisewise.models.linear_regression import LEAST_RECORDS
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.numerics.gram_packing import product_pairs
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
@@ -130,8 +131,10 @@ def regression_problem(
     bounds = [release.bounds[c] for c in (*covariates, response)]
     units = Units(np.array([b.centre for b in bounds]), np.array([b.half_width for b in bounds]))
     sizes = np.maximum(z[:, -1], q + 2) if release.n is None else np.atleast_1d(release.n)
-    if (sizes < 3).any():
-        raise ArgumentError("release: a regression needs at least 3 records in every group")
+    if (sizes < LEAST_RECORDS).any():
+        raise ArgumentError(
+            f"release: a regression needs at least {LEAST_RECORDS} records in every group"
+        )
     inner, outer = _priors(prior, units, len(covariates))
     return RegressionProblem(
         covariates, response, z, sizes.astype(float), statistic.count, float(block.noise_scales[0]),

@@ -14,7 +14,7 @@ from noisewise.artifact import (
     Statistic,
 )
 from noisewise.models.base import Owner, Word
-from noisewise.models.linear_regression import LinearRegressionRelease
+from noisewise.models.linear_regression import LEAST_RECORDS, LinearRegressionRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import terms
@@ -93,6 +93,7 @@ def linear_regression(
         bounds=limits,
         groups=groups,
         fill=arguments.numeric_fill(fill, limits),
+        least_records=max(LEAST_RECORDS, len(columns)),
     )
     return cast(LinearRegressionRelease, publish(source, order))
 

@@ -4,7 +4,8 @@ The assignment of records to partitions is part of the mechanism: uniform, indep
 operating system's generator. Each record is assigned on its own and never looked at, so that the
 assignment has the same distribution for every table of n rows, in whatever order an engine delivers
 them, and a record that is replaced, added or removed leaves the others where they are
-(``docs/proofs/partition.md``, section 1). Sizes are therefore multinomial, not equal.
+(``docs/proofs/partition.md``, section 1). Sizes are therefore multinomial, not equal. Where people
+are protected with all of their records, people are assigned so, and their records go with them.
 
 Memory does not grow with rows. Sums are in floating point, and that is safe for two reasons. A
 partition's sums are formed from its own records alone, one after the other: where a batch or a
@@ -129,23 +130,39 @@ class PartitionedTable:
 def read_partitions(
     source: Source, plan: SumPlan, partitions: int, progress: Progress | None = None
 ) -> PartitionedTable:
-    """Send every complete record to a random partition, in one pass; return their moments."""
+    """Send every complete record, or every person, to a random partition; return their moments."""
     columns = list(plan.numeric)
     accumulator = MomentsAccumulator(len(columns), partitions)
+    of_people = np.empty(0, np.intp)
     missing: set[str] = set()
     rows = 0
-    for batch in source.stream(plan, progress):
-        complete = _complete(batch, plan.numeric, missing)
-        accumulator.add(complete, assign(len(complete[0]), partitions))
-        rows += len(complete[0])
+    for batch, people in source.stream(plan, progress):
+        named = None if people is None else people >= 0
+        if named is not None and plan.person is not None and not named.all():
+            missing.add(plan.person.column)
+        keep, complete = _complete(batch, plan.numeric, missing, named)
+        if people is None:
+            partition = assign(len(complete[0]), partitions)
+        else:
+            new = max(0, int(people.max(initial=-1)) + 1 - len(of_people))
+            of_people = np.concatenate([of_people, assign(new, partitions)])
+            partition = of_people[people[keep]]
+        accumulator.add(complete, partition)
+        rows += len(partition)
     return PartitionedTable(accumulator.result(), rows, tuple(sorted(missing)))
 
 
 def _complete(
-    batch: Mapping[str, np.ndarray], fills: Mapping[str, float | None], missing: set[str]
-) -> list[np.ndarray]:
-    """Fill what has a public fill value; leave out records that stay incomplete."""
-    columns, keep = [], None
+    batch: Mapping[str, np.ndarray],
+    fills: Mapping[str, float | None],
+    missing: set[str],
+    keep: np.ndarray | None,
+) -> tuple[np.ndarray | None, list[np.ndarray]]:
+    """Fill what has a public fill value; return which records are complete (None: all), and them.
+
+    ``keep`` tells which of them to look at in the first place.
+    """
+    columns = []
     for column, fill in fills.items():
         x = batch[column]
         absent = np.isnan(x)
@@ -156,4 +173,4 @@ def _complete(
                 missing.add(column)
                 keep = ~absent if keep is None else keep & ~absent
         columns.append(x)
-    return columns if keep is None else [x[keep] for x in columns]
+    return keep, columns if keep is None else [x[keep] for x in columns]

@@ -26,7 +26,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum, SearchError
-from noisewise.artifact.partition_answer import weak_search
+from noisewise.artifact.partition_answer import is_hopeless, weak_search
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
@@ -202,7 +202,8 @@ def posterior_quantile(
         p: which quantile, between 0 and 1.
         epsilon_bounds: budget for the interval. The search is reliable where ``partitions`` times
             this is at least 20 (``centred=False``: 20/``coverage``); below, a warning says so
-            before anything is spent. Every factor of two by which ``scale`` is off takes 6 more.
+            before anything is spent, and below a quarter of that it is refused. Every factor of
+            two by which ``scale`` is off takes 6 more.
         epsilon_value: budget for the mean. The release costs the sum of both.
         partitions: their number M. Around n/100, a hundred records each: more means less noise and
             a surer search, but a partition with few records (five per coefficient at the least)
@@ -248,6 +249,8 @@ def posterior_quantile(
         "centred" if centred else "symmetric", bounds_cost,
     )  # fmt: skip
     weak = weak_search(blank, search.coverage)
+    if is_hopeless(blank, search.coverage):
+        raise ArgumentError(f"epsilon_bounds: {weak}; so far below, it would all but surely miss")
     if weak is not None:
         advice = "raise epsilon_bounds, or partitions if each keeps enough records (about 100)"
         warn_user(f"{weak}; {advice}")

@@ -15,9 +15,10 @@ from noisewise.models.partition.conjugate_regression import RegressionPrior, Zel
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, number, shown
 from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.conditions import parse_where
 from noisewise.privacy.lattice import Outside
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.sum_plan import ProductSums, SumPlan
+from noisewise.privacy.sum_plan import ProductSums, SumPlan, Whole
 
 MIN_ROWS_PER_COEFFICIENT = 5
 """On average and per partition (chosen): with fewer, partitions of random size are often
@@ -56,7 +57,11 @@ class RegressionQuestion:
     def plan(self) -> SumPlan:
         """Return what to read: the columns, and when a record is complete."""
         present = tuple(Outside(c, 0.0, 1.0, self.fill.get(c)) for c in self.columns)
-        return SumPlan((ProductSums(present, ((),)),))
+        unit = self.terms.guarantee.unit
+        person = None if unit is None else Whole(unit)
+        return SumPlan(
+            (ProductSums(present, ((),)),), None, person, parse_where(self.options.where)
+        )
 
     def words(self) -> dict[str, Any]:
         """Return the question as words for the release file."""
@@ -80,13 +85,16 @@ def regression_question(
         raise ArgumentError(f"y: must be one column that is not among x, not {shown(y)}")
     number_of_partitions = whole_number(partitions, "partitions", 1, MAX_PARTITIONS)
     chosen = prior_of(prior, len(covariates) + 1)
-    if options.neighbours == "add-remove" and chosen == Zellner():
-        raise ArgumentError(
-            "prior: under add-remove neighbours n is secret, so Zellner's g must be given: "
-            "prior=nw.release.Zellner(g=...)"
-        )
     agreed = terms(options)
     columns = (*covariates, response)
+    if agreed.guarantee.hides_size and chosen == Zellner():
+        why = "with unit" if options.neighbours == "replace-one" else "under add-remove neighbours"
+        raise ArgumentError(
+            f"prior: {why} n is secret, so Zellner's g must be given: "
+            "prior=nw.release.Zellner(g=...)"
+        )
+    if agreed.guarantee.unit in columns:
+        raise ArgumentError(f"unit: {agreed.guarantee.unit!r} is also a column of the regression")
     return RegressionQuestion(
         covariates, response, _coefficient(coefficient, covariates), number_of_partitions, chosen,
         _fill(fill, columns), agreed, options,

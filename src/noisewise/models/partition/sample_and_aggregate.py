@@ -23,7 +23,13 @@ from noisewise.models.partition.conjugate_regression import CoefficientPosterior
 from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
 from noisewise.models.partition.regression_question import RegressionQuestion
 from noisewise.privacy.budget import warn_of_large_epsilon
-from noisewise.privacy.pipeline import Order, Payment, assemble, refuse_unfit
+from noisewise.privacy.pipeline import (
+    Order,
+    Payment,
+    assemble,
+    check_columns,
+    refuse_unfit,
+)
 from noisewise.privacy.selection import refuse_selection
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import Sums
@@ -62,7 +68,7 @@ def _publish(
     source: Any, query: PartitionQuery, order: Order, payment: Payment
 ) -> PartitionRelease:
     reader = open_source(source)
-    reader.check(query.question.columns, ())
+    check_columns(reader, order, query.question.columns)
     refuse_selection(reader.selection(), query.question.terms.guarantee.neighbours)
     progress = order.options.progress
     table = read_partitions(reader, query.question.plan, query.question.partitions, progress)
@@ -104,7 +110,7 @@ def _refuse_table(table: PartitionedTable, order: Order, question: RegressionQue
     if table.rows < question.least_rows:
         most = table.rows * question.partitions // question.least_rows
         remedy = f"use partitions={most} or fewer" if most else "there are too few records"
-        if question.terms.guarantee.neighbours == "add-remove":
+        if question.terms.guarantee.hides_size:
             remedy = "use fewer partitions"  # how many would fit tells the secret n
         raise DataError(
             f"partitions: {question.partitions} are more than the table's rows allow. With "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -11,12 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from noisewise.artifact import DataError, NoisewiseError, SourceError
+from noisewise.privacy.conditions import COMPARISONS, Condition
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import KeptRecords, whole
 from noisewise.privacy.sources import csv_numbers
 from noisewise.privacy.sources.column_types import describe_type
+from noisewise.privacy.sources.person_ids import PeopleNumbers
 from noisewise.privacy.sources.person_weights import sum_people
-from noisewise.privacy.sum_plan import Progress, SumPlan, Sums
+from noisewise.privacy.sources.record_cap import sum_capped
+from noisewise.privacy.sum_plan import Person, Progress, SumPlan, Sums
 from noisewise.privacy.sums import Accumulator, Columns
 
 BATCH_ROWS = 2**17
@@ -125,27 +129,47 @@ class ArrowSource:
         return guarded(self._selects, partial(self._all[0].explain, None))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
-        """Return the plan's sums, in one pass; in two where people have several records."""
+        """Return the plan's sums, in one pass; in two where records are weighed by person."""
+        if isinstance(plan.person, Person):
+            return sum_people(self._all, plan, _codes_and_people, progress)
         if plan.person is not None:
-            return sum_people(self._all, plan, _columns_and_people, progress)
+            return sum_capped(self._numbered(plan, progress), plan)
         accumulator = Accumulator(plan)
-        total = None if progress is None else self._rows()
-        done = 0
-        for batches in self._all:
-            for numeric, codes, rows in _columns(batches, plan):
-                accumulator.add(numeric, codes)
-                done += rows
-                if progress is not None:
-                    progress(done, total)
+        for _, numeric, codes, _ in self._read(plan, progress):
+            accumulator.add(numeric, codes)
         return accumulator.result()
 
-    def stream(self, plan: SumPlan, progress: Progress | None = None) -> Iterator[Columns]:
-        """Yield the numeric columns themselves, batch by batch, in one pass."""
+    def stream(
+        self, plan: SumPlan, progress: Progress | None = None
+    ) -> Iterator[tuple[Columns, np.ndarray | None]]:
+        """Yield the numeric columns themselves and whose records they are, in one pass."""
+        if plan.person is None:
+            yield from ((numeric, None) for _, numeric, _, _ in self._read(plan, progress))
+        else:
+            yield from ((n, people) for n, _, people in self._numbered(plan, progress))
+
+    def _numbered(
+        self, plan: SumPlan, progress: Progress | None
+    ) -> Iterator[tuple[Columns, Columns, np.ndarray]]:
+        """Yield numeric columns, level indices and the numbers of people, batch by batch."""
+        column = "" if plan.person is None else plan.person.column
+        several = len(self._all) > 1 and any(batches.spelled for batches in self._all)
+        people = PeopleNumbers(column, several)
+        for place, numeric, codes, batch in self._read(plan, progress):
+            ids = _person_ids(batch, column, self._all[place].spelled)
+            yield numeric, codes, people.number(ids, place)
+        people.check()
+
+    def _read(
+        self, plan: SumPlan, progress: Progress | None
+    ) -> Iterator[tuple[int, Columns, Columns, pa.RecordBatch]]:
+        """Yield the place of the file, numeric columns, level indices and the batch itself."""
         total = None if progress is None else self._rows()
         done = 0
-        for batches in self._all:
-            for numeric, _, rows in _columns(batches, plan):
-                yield numeric
+        for place, batches in enumerate(self._all):
+            for numeric, codes, batch, rows in _batches(batches, plan):
+                if batch.num_rows:
+                    yield place, numeric, codes, batch
                 done += rows
                 if progress is not None:
                     progress(done, total)
@@ -205,25 +229,20 @@ def list_mismatch(code: Coded) -> DataError:
     return DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
 
 
-def _columns(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, int]]:
-    """Yield numeric columns, level indices and the number of rows, batch by batch."""
-    for numeric, codes, batch in _batches(batches, plan):
-        yield numeric, codes, batch.num_rows
-
-
-def _columns_and_people(
+def _codes_and_people(
     batches: Batches, plan: SumPlan
 ) -> Iterator[tuple[Columns, pa.DictionaryArray, int]]:
     """Yield level indices, whose record it is (may be missing) and rows, batch by batch."""
-    person = plan.person
-    if person is None:
-        raise TypeError("the plan names no person")
-    for _, codes, batch in _batches(batches, plan):
-        people = guarded(
-            partial(_people, batch.column(person.column), person.column, batches.spelled),
-            partial(unfit, person.column, "an id"),
-        )
-        yield codes, people, batch.num_rows
+    column = "" if plan.person is None else plan.person.column
+    for _, codes, batch, rows in _batches(batches, plan):
+        if batch.num_rows:
+            yield codes, _person_ids(batch, column, batches.spelled), rows
+
+
+def _person_ids(batch: pa.RecordBatch, column: str, spelled: bool) -> pa.DictionaryArray:
+    return guarded(
+        partial(_people, batch.column(column), column, spelled), partial(unfit, column, "an id")
+    )
 
 
 def _people(column: pa.Array, name: str, spelled: bool) -> pa.DictionaryArray:
@@ -249,24 +268,54 @@ def _people(column: pa.Array, name: str, spelled: bool) -> pa.DictionaryArray:
     return column.dictionary_encode()
 
 
-def _batches(batches: Batches, plan: SumPlan) -> Iterator[tuple[Columns, Columns, pa.RecordBatch]]:
+def _batches(
+    batches: Batches, plan: SumPlan
+) -> Iterator[tuple[Columns, Columns, pa.RecordBatch, int]]:
+    """Yield numeric columns, level indices and the batch, of records selected; and rows read."""
     reading, spelled = iter(batches.read(plan)), batches.spelled
     while True:
         batch = guarded(lambda: next(reading, None), partial(batches.explain, plan))
         if batch is None:
             return
+        rows = batch.num_rows
+        batch = _selected(batch, plan.where, spelled)
         numeric = {
             c: guarded(partial(_floats, batch.column(c), c, spelled), partial(unfit, c, "a number"))
             for c in plan.numeric
         }
         codes = {
             c.column: guarded(
-                partial(_codes, batch.column(c.column), c, spelled), partial(misfit, c)
+                partial(level_indices, batch.column(c.column), c, spelled), partial(misfit, c)
             )
             for c in plan.codes
         }
-        if batch.num_rows:
-            yield numeric, codes, batch
+        yield numeric, codes, batch, rows
+
+
+def _selected(batch: pa.RecordBatch, where: tuple[Condition, ...], spelled: bool) -> pa.RecordBatch:
+    """Return the records for which all conditions hold; a missing value satisfies none."""
+    for condition in where:
+        column = condition.column
+        holds = guarded(
+            partial(_holds, batch.column(column), condition, spelled),
+            partial(unfit, column, "a number" if condition.is_numeric else "text"),
+        )
+        if not holds.all():
+            batch = batch.filter(pa.array(holds))
+    return batch
+
+
+def _holds(values: pa.Array, condition: Condition, spelled: bool) -> np.ndarray:
+    """Return for each record whether it satisfies a condition."""
+    compare, constant = COMPARISONS[condition.operator], condition.constant
+    if not isinstance(constant, str):
+        x = _floats(values, condition.column, spelled)
+        return np.asarray(compare(x, constant) & ~np.isnan(x))
+    code = Coded(condition.column, (constant,))
+    if spelled:
+        csv_numbers.check_levels(values, replace(code, other=constant))
+    index = level_indices(values, code, spelled)
+    return np.asarray(compare(index, 0) & (index != -1))
 
 
 def unfit(column: str, wanted: str) -> DataError:
@@ -319,7 +368,7 @@ def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
     return values
 
 
-def _codes(column: pa.Array, code: Coded, spelled: bool) -> np.ndarray:
+def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.ndarray:
     """Return the index of each value in the public list; -1 missing, -2 unlisted."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

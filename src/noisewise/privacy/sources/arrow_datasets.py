@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -67,13 +68,28 @@ def is_text(dataset: ds.Dataset) -> bool:
 def dataset_selection(dataset: ds.Dataset) -> KeptRecords:
     """Return what a dataset keeps: Arrow's filters look at one row at a time.
 
-    A choice of row groups does not: which rows share a group depends on how many come before.
+    A choice of row groups does not: which rows share a group depends on how many come before. A
+    file that is named twice holds each of its records twice.
     """
+    if _names_a_file_twice(dataset):
+        return unknown("a list that names a file twice")
     if is_filtered(dataset):
         return some("a filter")
     if any(_is_part_of_a_file(fragment) for fragment in dataset.get_fragments()):
         return unknown("a choice of row groups of a Parquet file")
     return ALL
+
+
+def _names_a_file_twice(dataset: ds.Dataset) -> bool:
+    paths = [os.path.realpath(path) for path in _files(dataset)]
+    return len(set(paths)) < len(paths)
+
+
+def _files(dataset: ds.Dataset) -> Iterator[str]:
+    """Yield the paths of a dataset and of those it is made of; a filter over it hides none."""
+    yield from getattr(dataset, "files", ())
+    for child in getattr(dataset, "children", ()):
+        yield from _files(child)
 
 
 def _is_part_of_a_file(fragment: ds.Fragment) -> bool:

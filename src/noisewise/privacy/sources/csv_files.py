@@ -156,7 +156,8 @@ class CsvFile:
             if not self._readable({column: pa.string()}, [column]):
                 if column in codes:
                     return misfit(codes[column])
-                return unfit(column, "a number" if column in plan.numeric else "text")
+                compared = any(c.column == column and c.is_numeric for c in plan.where)
+                return unfit(column, "a number" if compared or column in plan.numeric else "text")
         return SourceError(f"{self.name} could not be read to its end")
 
     def _usual(self, plan: SumPlan) -> dict[str, pa.DataType]:
@@ -205,6 +206,8 @@ def _planned(plan: SumPlan) -> dict[str, pa.DataType]:
         uses[code.column].append(pa.string() if isinstance(code.levels[0], str) else pa.int64())
     if plan.person is not None:
         uses[plan.person.column].append(pa.string())
+    for condition in plan.where:
+        uses[condition.column].append(pa.float64() if condition.is_numeric else pa.string())
     return {c: kinds[0] if len(set(kinds)) == 1 else pa.string() for c, kinds in uses.items()}
 
 
@@ -219,6 +222,7 @@ def _beyond(done: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 def _nulls(plan: SumPlan) -> tuple[str, ...]:
     """Return spellings of "missing"; not "NA" where a public list has it (Namibia)."""
     listed = {level for code in plan.codes for level in code.levels}
+    listed |= {c.constant for c in plan.where if isinstance(c.constant, str)}
     return tuple(spelling for spelling in NULLS if spelling not in listed)
 
 

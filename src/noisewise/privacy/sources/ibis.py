@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from noisewise.artifact import DataError, SourceError
+from noisewise.artifact import ArgumentError, DataError, SourceError
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import KeptRecords
@@ -25,25 +26,31 @@ from noisewise.privacy.sources.arrow import (
     check_floats,
     exact_below,
     guarded,
+    level_indices,
     list_mismatch,
     listed_names,
     not_codable,
     not_numeric,
 )
+from noisewise.privacy.sources.person_ids import PeopleNumbers
 from noisewise.privacy.sources.query_results import QueryResults
+from noisewise.privacy.sources.record_cap import Records, sum_capped
 from noisewise.privacy.sources.snapshot import snapshot
 from noisewise.privacy.sources.spark import spark_log_off
-from noisewise.privacy.sum_plan import CellCounts, Histogram, Progress, SumPlan, Sums
+from noisewise.privacy.sum_plan import Capped, CellCounts, Histogram, Progress, SumPlan, Sums
+from noisewise.privacy.sums import Columns
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
-    import numpy as np
 
     from noisewise.privacy.sources.pushdown import Prepared
 
 ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "pyspark": "Spark"}
 """What an error calls an engine, by Ibis's name for it."""
+
+UNFIT_ENGINES = {"sqlite": "SQLite"}
+"""Engines that cannot form the sums, by Ibis's name for them (no cast from text to double)."""
 
 Answer = TypeVar("Answer")
 
@@ -66,6 +73,12 @@ class IbisSource:
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Raise where a column does not exist, or is not of a fitting type."""
+        engine = self._ask("looking up the table", lambda: self._table.get_backend().name)
+        if engine in UNFIT_ENGINES:
+            raise ArgumentError(
+                f"source: {UNFIT_ENGINES[engine]} behind Ibis cannot form the sums; write the "
+                "table to a Parquet file, or read the database with DuckDB"
+            )
         types = self._ask("reading the names of columns", lambda: dict(self._table.schema()))
         for column in (*numeric, *coded):
             if column not in types:
@@ -85,17 +98,18 @@ class IbisSource:
         return self._ask("looking up the table", lambda: ibis_selection(self._table))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
-        """Push the plan down and return its sums; ``progress`` is called once, at the end."""
+        """Push the plan down and return its sums; ``progress`` is called once, at the end.
+
+        Where people are capped, records leave the engine, and those to keep are chosen here.
+        """
         from noisewise.privacy.sources.pushdown import prepare
 
-        person = () if plan.person is None else (plan.person.column,)
-        self.check(tuple(plan.numeric), (*(code.column for code in plan.codes), *person))
-        for code in plan.codes:
-            _check_list(self._table[code.column].type(), code)
+        self._check_plan(plan)
+        if isinstance(plan.person, Capped):
+            return sum_capped(self._records(plan, progress), plan)
         prepared = self._ask("translating the plan", lambda: prepare(self._table, plan))
         with self._one_state():
-            if plan.person is not None:
-                self._check_ids(plan.person.column)
+            self._check_ids(plan)
             results = self._run_queries(prepared)
         if progress is not None:
             progress(results.rows, results.rows)
@@ -103,22 +117,51 @@ class IbisSource:
 
     def stream(
         self, plan: SumPlan, progress: Progress | None = None
-    ) -> Iterator[dict[str, np.ndarray]]:
+    ) -> Iterator[tuple[Columns, np.ndarray | None]]:
         """Yield the columns as they leave the engine, for random partitions to be formed here.
 
         Spark and Polars hand over the columns asked for as a whole; the other engines stream.
         """
-        from noisewise.privacy.sources.pushdown import numbers
+        self._check_plan(plan)
+        for numeric, _, people in self._records(plan, progress):
+            yield numeric, people if plan.person is not None else None
 
-        self.check(tuple(plan.numeric), ())
-        query = numbers(self._table, plan)
-        reader = self._ask("reading", lambda: _batches(query))
-        done = 0
-        while (batch := self._ask("reading", lambda: next(reader, None))) is not None:
-            yield {c: batch.column(c).to_numpy(zero_copy_only=False) for c in plan.numeric}
-            done += batch.num_rows
-            if progress is not None:
-                progress(done, None)
+    def _check_plan(self, plan: SumPlan) -> None:
+        """Raise where a column of the plan does not exist or fit."""
+        person = () if plan.person is None else (plan.person.column,)
+        compared = tuple(c.column for c in plan.where if c.is_numeric)
+        named = [Coded(c.column, (c.constant,)) for c in plan.where if isinstance(c.constant, str)]
+        coded = (*plan.codes, *named)
+        self.check((*plan.numeric, *compared), (*(code.column for code in coded), *person))
+        for code in coded:
+            _check_list(self._table[code.column].type(), code)
+
+    def _records(self, plan: SumPlan, progress: Progress | None) -> Iterator[Records]:
+        """Yield the plan's columns, and whose each record is, as they leave the engine."""
+        from noisewise.privacy.sources.pushdown import ordered_numbers
+
+        with self._one_state():
+            self._check_ids(plan)
+            query = self._ask("translating the plan", lambda: ordered_numbers(self._table, plan))
+            reader = self._ask("reading", lambda: _batches(query))
+            people = PeopleNumbers("" if plan.person is None else plan.person.column)
+            done = 0
+            while (batch := self._ask("reading", lambda: next(reader, None))) is not None:
+                numeric = {
+                    c: batch.column(f"x{j}").to_numpy(zero_copy_only=False)
+                    for j, c in enumerate(plan.numeric)
+                }
+                codes = {
+                    code.column: level_indices(batch.column(f"k{j}"), code)
+                    for j, code in enumerate(plan.codes)
+                }
+                numbers = np.full(batch.num_rows, -1)
+                if plan.person is not None:
+                    numbers = people.number(batch.column("person").dictionary_encode())
+                yield numeric, codes, numbers
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, None)
 
     @contextlib.contextmanager
     def _one_state(self) -> Iterator[None]:
@@ -131,14 +174,17 @@ class IbisSource:
             yield
             self._ask("ending a transaction", held.close)
 
-    def _check_ids(self, column: str) -> None:
+    def _check_ids(self, plan: SumPlan) -> None:
         """Raise where ids are floats too large to tell two people apart, or not whole."""
-        from noisewise.privacy.sources.pushdown import unfit_ids
+        from noisewise.privacy.sources.pushdown import selected, unfit_ids
 
+        if plan.person is None:
+            return
+        column = plan.person.column
         kind = self._table[column].type()
         if kind.is_floating():
             most = exact_below(8 * kind.nbytes)
-            query = partial(unfit_ids, self._table, column, most)
+            query = partial(unfit_ids, selected(self._table, plan), column, most)
             counts = self._fetch("looking at ids", query).to_pylist()[0]
             if counts["merged"]:
                 raise csv_numbers.merged_ids(column)

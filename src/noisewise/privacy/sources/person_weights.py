@@ -7,7 +7,7 @@ with the number of people, not of records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS
+from noisewise.privacy.sources.person_ids import check_alike, check_spellings
 from noisewise.privacy.sources.snapshot import changed
 from noisewise.privacy.sum_plan import CellCounts, Person, Progress, SumPlan, Sums
 from noisewise.privacy.sums import Columns
@@ -27,8 +28,8 @@ def sum_people(
     tables: Sequence[Any], plan: SumPlan, read: Reading, progress: Progress | None
 ) -> Sums:
     """Return the plan's tables of counts, in steps of a person's weight."""
-    if plan.person is None or not all(isinstance(p, CellCounts) for p in plan.parts):
-        raise TypeError("people are weighed in tables of counts only")
+    if not isinstance(plan.person, Person):
+        raise TypeError("the plan weighs nobody")
     counted: dict[Any, int] = {}
     missing: set[str] = set()
     unlisted: set[str] = set()
@@ -41,7 +42,7 @@ def sum_people(
             _note(codes, people, plan.person, missing, unlisted)
             for person, count in _tally(codes, people):
                 counted[person] = counted.get(person, 0) + count
-    _check_alike(counted, plan.person)
+    check_alike(counted, plan.person.column)
     tables_of_counts = [part for part in plan.parts if isinstance(part, CellCounts)]
     parts = [np.zeros((sum(map(math.prod, p.shapes)), 1), np.int64) for p in tables_of_counts]
     left = dict(counted)
@@ -59,7 +60,7 @@ def sum_people(
                 progress(done, total)
     if any(left.values()):
         raise changed()
-    _check_spellings(places, plan.person)
+    check_spellings(places, plan.person.column)
     sizes = np.array([len(counted)], np.int64)
     return Sums(tuple(parts), sizes, tuple(sorted(missing)), tuple(sorted(unlisted)))
 
@@ -79,15 +80,6 @@ def _take(left: dict[Any, int], tally: Iterator[tuple[Any, int]]) -> None:
             raise changed()
 
 
-def _check_alike(people: Iterable[Any], person: Person) -> None:
-    """Raise where ids are of two types: one who is 7 here and "7" there would weigh two."""
-    if len({isinstance(one, str) for one in people}) > 1:
-        raise DataError(
-            f"column {person.column!r} holds text in one part of the table and numbers in "
-            "another; whose record it is must be told alike everywhere"
-        )
-
-
 def _two_spellings(people: Mapping[Any, int], tables: Sequence[Any]) -> dict[str, set[int]]:
     """Return ids of CSV files spelled both "7" and "7.0", with an empty set for their files."""
     if len(tables) < 2 or not any(table.spelled for table in tables):
@@ -101,22 +93,6 @@ def _place(places: dict[str, set[int]], people: pa.DictionaryArray, number: int)
     if places:
         for one in places.keys() & set(people.dictionary.to_pylist()):
             places[one].add(number)
-
-
-def _check_spellings(places: dict[str, set[int]], person: Person) -> None:
-    """Refuse a table in which one file has "7" and another "7.0", and none has both.
-
-    A missing id in one file makes pandas write the other ids there as floats. Where a file has
-    both spellings they are text, and two people.
-    """
-    for one, files in places.items():
-        whole = places.get(one.removesuffix(".0"), files)
-        if not files & whole:
-            raise DataError(
-                f"column {person.column!r} holds ids as whole numbers in one file and as "
-                "floating-point numbers in another; whose record it is must be told alike "
-                "everywhere"
-            )
 
 
 def _note(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import ibis
 import ibis.expr.operations as ops
 
+from noisewise.privacy.conditions import COMPARISONS
 from noisewise.privacy.lattice import Coded, Feature
 from noisewise.privacy.sources.expressions import (
     bit,
@@ -25,7 +26,7 @@ from noisewise.privacy.sources.expressions import (
     value,
 )
 from noisewise.privacy.sources.query_results import sum_name
-from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan
+from noisewise.privacy.sum_plan import CellCounts, Histogram, Person, ProductSums, SumPlan
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -91,7 +92,7 @@ class Prepared:
 
     def _weights(self, columns: list[str]) -> ir.Table:
         """Return counts as ``_counts`` does, each record with its share of its person."""
-        steps = 0 if self.plan.person is None else self.plan.person.steps
+        steps = self.plan.person.steps if isinstance(self.plan.person, Person) else 0
         t = self.records.filter(self.records["complete"])
         by = {f"c{i}": t[name] for i, name in enumerate(columns)}
         t = _with_number_of_records(t.select(**by, person=t["person"]))
@@ -150,13 +151,7 @@ def prepare(table: ir.Table, plan: SumPlan) -> Prepared:
     present is on it. Whoever reads the sums drops the others, or has the engine do it
     (`Prepared.with_public_list`).
     """
-    numbers = {c: f"x{j}" for j, c in enumerate(plan.numeric)}
-    keys = {code.column: f"k{j}" for j, code in enumerate(plan.codes)}
-    t = table.select(
-        **{numbers[c]: number(table, c, fill) for c, fill in plan.numeric.items()},
-        **{keys[code.column]: key_of(table, code) for code in plan.codes},
-        **({} if plan.person is None else {"person": person_of(table, plan.person.column)}),
-    )
+    numbers, keys, t = record_columns(table, plan)
     usable = {
         f"l{key}": t[key].notnull() if code == plan.group else is_listed(t[key], code)
         for code, key in zip(plan.codes, keys.values(), strict=True)
@@ -182,6 +177,36 @@ def prepare(table: ir.Table, plan: SumPlan) -> Prepared:
     )
 
 
+def record_columns(
+    table: ir.Table, plan: SumPlan
+) -> tuple[dict[str, str], dict[str, str], ir.Table]:
+    """Return names of numbers and of keys by column, and the records selected with these.
+
+    There is a column ``person`` besides where the plan has people.
+    """
+    numbers = {c: f"x{j}" for j, c in enumerate(plan.numeric)}
+    keys = {code.column: f"k{j}" for j, code in enumerate(plan.codes)}
+    table = selected(table, plan)
+    t = table.select(
+        **{numbers[c]: number(table, c, fill) for c, fill in plan.numeric.items()},
+        **{keys[code.column]: key_of(table, code) for code in plan.codes},
+        **({} if plan.person is None else {"person": person_of(table, plan.person.column)}),
+    )
+    return numbers, keys, t
+
+
+def selected(table: ir.Table, plan: SumPlan) -> ir.Table:
+    """Return the records for which all conditions hold: a filter drops what compares as NULL."""
+    holds = []
+    for condition in plan.where:
+        compare, value_ = COMPARISONS[condition.operator], condition.constant
+        if isinstance(value_, str):
+            holds.append(compare(table[condition.column], ibis.literal(value_)))
+        else:
+            holds.append(compare(number(table, condition.column, None), constant(value_)))
+    return table.filter(holds) if holds else table
+
+
 def unfit_ids(table: ir.Table, column: str, most: int) -> ir.Table:
     """Return how many float ids are of size ``most`` or more, and how many are not whole.
 
@@ -197,15 +222,17 @@ def unfit_ids(table: ir.Table, column: str, most: int) -> ir.Table:
     return t.aggregate(merged=t["merged"].sum().fill_null(0), broken=t["broken"].sum().fill_null(0))
 
 
-def numbers(table: ir.Table, plan: SumPlan) -> ir.Table:
-    """Return the plan's numeric columns as float64, filled where a fill value is public, in order.
+def ordered_numbers(table: ir.Table, plan: SumPlan) -> ir.Table:
+    """Return numeric columns as float64, filled where a fill value is public, in order; and people.
 
-    An engine keeps no order of its own. Sorted by all columns, two rows that are told apart by
-    nothing hold the same bits (0.0 for -0.0), so that the order is made of the records alone.
+    An engine keeps no order of its own. Sorted by all numeric columns, two rows that are told apart
+    by nothing hold the same bits (0.0 for -0.0), so that the order is made of the records alone.
     """
-    t = table.select(**{c: number(table, c, fill) for c, fill in plan.numeric.items()})
-    t = t.select(**{c: ibis.ifelse(t[c] == constant(0), constant(0), t[c]) for c in plan.numeric})
-    return t.order_by(list(plan.numeric))
+    numbers, _, t = record_columns(table, plan)
+    t = t.mutate(
+        **{x: ibis.ifelse(t[x] == constant(0), constant(0), t[x]) for x in numbers.values()}
+    )
+    return t.order_by(list(numbers.values()))
 
 
 def _once(records: ir.Table) -> ir.Table:
