@@ -221,11 +221,20 @@ def test_nothing_fails_once_private_bounds_are_paid_for() -> None:
     frame = people(k=[0, 1, 3])
     wish = PrivateBounds((0, 3))
     for _ in range(40):
-        release = family(frame, column="k", family="poisson", bounds=wish, outside="clamp")
+        release = family(
+            frame,
+            column="k",
+            family="poisson",
+            bounds=wish,
+            outside="clamp",
+            neighbours="add-remove",
+        )
         assert release.bounds["k"].half_width >= 0.5
     bounds = dict.fromkeys(("x", "y", "k"), wish)
     for epsilon in np.random.default_rng(0).uniform(0.1, 2, 40):
-        release = regression(frame, x=["x", "k"], bounds=bounds, epsilon=float(epsilon))
+        release = regression(
+            frame, x=["x", "k"], bounds=bounds, epsilon=float(epsilon), neighbours="add-remove"
+        )
         assert len(release.selections) == 3
 
 
