@@ -51,7 +51,7 @@ def release_words(table: Path, out: Path) -> list[object]:
     bounds = ["a=private:0,10", *(f"{c}=0,1" for c in "bcy")]
     given = [word for b in bounds for word in ("--bounds", b)]
     columns = ["--x", "a", "--x", "b", "--x", "c", "--y", "y"]
-    words = ["release", "linear-regression", table, *columns, *given, "--epsilon", 0.1]
+    words = ["release", "linear-regression", table, *columns, *given, "--epsilon", 5]
     return [*words, "--out", out]
 
 

@@ -25,7 +25,13 @@ from noisewise.artifact import (
 )
 from noisewise.artifact import sensitivity as wire
 from noisewise.artifact.guarantee import zcdp_epsilon
-from noisewise.models.linear_regression.problem import RegressionProblem, Units
+from noisewise.models.linear_regression.problem import (
+    RegressionProblem,
+    Units,
+    default_covariates,
+    default_response,
+    regression_problem,
+)
 from noisewise.priors import NormalInverseGamma, NormalInverseWishart
 from tests.reference import regression_reference as reference
 
@@ -140,3 +146,12 @@ def release(
         bounds=limits,
         groups=Groups("place", tuple(f"g{i}" for i in range(len(tables)))) if grouped else None,
     )
+
+
+def conjugate_defaults(release: Release) -> dict[str, NormalInverseGamma | NormalInverseWishart]:
+    """The priors made from the bounds: defaults of all methods, but ``exact`` has another."""
+    given = regression_problem(release, None)
+    return {
+        "response": default_response(given.units),
+        "covariates": default_covariates(given.units),
+    }

@@ -174,8 +174,8 @@ def test_folders(tmp_path: Path, refused: Refused) -> None:
     assert "no file matches" in refused(nw.SourceError, regression, tmp_path)
     written(tmp_path, name="notes.txt")
     assert "no file matches" in refused(nw.SourceError, regression, tmp_path)
-    written(tmp_path)
-    assert regression(tmp_path).n == 2
+    written(tmp_path, "0.75,3,a,0")
+    assert regression(tmp_path).n == 3
     pq.write_table(pa.table(GOOD), tmp_path / "people.parquet")
     assert "files of one kind" in refused(nw.ArgumentError, regression, tmp_path)
     assert "files of one kind" in refused(nw.ArgumentError, regression, str(tmp_path / "people.*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,13 +88,13 @@ def test_a_folder_is_read_without_what_is_not_data(folder: str, tmp_path: Path) 
         (top / place).mkdir(parents=True)
         (top / place / "part-0.csv").write_text("x,y\n0.25,1\n0.5,2\n0.75,3\n")
     for name in ("_metadata.csv", ".part-0.csv"):
-        (top / name).write_text("x,y\n0.5,2\n")
+        (top / name).write_text("x,y\n" + "0.5,2\n" * 4)
     assert regression(top).n == 3
     assert regression(str(top / "**" / "*.csv")).n == 3
     assert regression(str(top / "*" / "*.csv")).n == 3
     assert regression(str(top / "_temporary" / "*" / "*.csv")).n == 3
-    assert regression(top / "_metadata.csv").n == 1
-    assert regression(str(top / "_meta*.csv")).n == 1
+    assert regression(top / "_metadata.csv").n == 4
+    assert regression(str(top / "_meta*.csv")).n == 4
 
 
 def test_a_folder_with_the_ending_of_a_file_is_read_once(tmp_path: Path) -> None:
@@ -194,8 +195,8 @@ def test_one_column_by_spark_is_refused(tmp_path: Path, refused: Refused) -> Non
 
 
 def test_compressed_files_are_refused(tmp_path: Path, refused: Refused) -> None:
-    written(tmp_path, "x,y\n0.5,1\n")
-    assert regression(tmp_path).n == 1
+    written(tmp_path, "x,y\n" + "0.5,1\n" * 3)
+    assert regression(tmp_path).n == 3
     (tmp_path / "more.csv.gz").write_bytes(b"")
     assert "compressed files" in refused(nw.ArgumentError, regression, tmp_path)
     message = refused(nw.ArgumentError, regression, tmp_path / "more.csv.gz")
@@ -318,3 +319,14 @@ def test_ids_spelled_as_floats_in_one_of_two_files(tmp_path: Path) -> None:
     assert open_source(tmp_path).sum(PEOPLE).sizes.tolist() == [4]
     (tmp_path / "b.csv").write_text("a,id\n0,7\n1,7.0\n")
     assert open_source(tmp_path).sum(PEOPLE).sizes.tolist() == [3]
+
+
+def test_a_file_with_two_names_is_refused(tmp_path: Path, refused: Refused) -> None:
+    """A link beside its file would count everybody twice, under the guarantee of one record."""
+    for make in (os.symlink, os.link):
+        folder = tmp_path / make.__name__
+        folder.mkdir()
+        (folder / "a.csv").write_text("x,y\n" + "0.5,1\n" * 3)
+        make(folder / "a.csv", folder / "b.csv")
+        for source in (folder, str(folder / "*.csv")):
+            assert "names one file twice" in refused(nw.ArgumentError, regression, source)

@@ -17,6 +17,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
 from noisewise.simulate import Plan, plan
+from tests.inference.regressions import conjugate_defaults
 
 RELEASES = 50
 BOUNDS = {"x": (0, 1), "y": (0, 1)}
@@ -106,9 +107,11 @@ def test_wide_bounds_drown_the_signal() -> None:
 
 
 def test_a_prior_without_room_for_the_guess_is_told() -> None:
-    """The default prior is made from the bounds: far too wide ones rule the guess out."""
+    """A prior made from the bounds: far too wide ones rule the guess out."""
     limits = {"x": (-40, 40), "y": (0, 1)}
-    made = planned(200, [0.1], limits, methods=["exact"], guesses=GUESS, trials=20)
+    prior = conjugate_defaults(regression(nw.release.Blank(200), 0.1, limits))
+    words = {"methods": ["exact"], "guesses": GUESS, "trials": 20}
+    made = planned(200, [0.1], limits, prior=prior, **words)
     assert any("would hold the guess too seldom: x 0%" in w for w in made.warnings)
 
 

@@ -159,6 +159,7 @@ def _attribute(owner: h5py.Group | h5py.Dataset, name: str) -> str | int | None:
         value = value.decode()
     if not isinstance(value, str):
         return int(value)
+    value = str(value)  # h5py gives a NumPy text
     if len(value) > MAX_ATTRIBUTE:
         raise ValueError(f"attribute {name!a} is too long")
     return value

@@ -34,16 +34,18 @@ def promise(releases: Sequence[Release], guarantees: Sequence[str]) -> str:
     sentences = [html.paragraphs(g) for g in guarantees]
     if not sentences:
         return html.paragraphs("The file does not say what was promised to the people in the data.")
-    pure = [r.guarantee.epsilon for r in releases if r.guarantee.rho is None]
-    if releases and len(pure) == len(releases):
-        epsilon = sum(pure)
+    pure = [r.guarantee for r in releases if r.guarantee.rho is None]
+    kinds = {(g.neighbours, g.unit) for g in pure}
+    # Promises about unlike changes do not add up.
+    if len(pure) == len(releases) and len(kinds) == 1:
+        epsilon = sum(g.epsilon for g in pure)
         if len(releases) > 1:
             sentences.append(
                 html.paragraphs(
                     f"Together the {len(releases)} releases keep {epsilon:g}-differential privacy."
                 )
             )
-        sentences.append(html.paragraphs(_meaning(epsilon)))
+        sentences.append(html.paragraphs(_meaning(epsilon, *kinds.pop())))
     sentences.append(
         html.paragraphs(
             "This page, like every result worked out from the release, tells no more about any "
@@ -53,7 +55,7 @@ def promise(releases: Sequence[Release], guarantees: Sequence[str]) -> str:
     return "".join(sentences)
 
 
-def _meaning(epsilon: float) -> str:
+def _meaning(epsilon: float, neighbours: str, unit: str | None) -> str:
     """Return what an epsilon means, as odds, for someone who has never seen one."""
     if epsilon > LARGE_EPSILON:
         return (
@@ -61,10 +63,13 @@ def _meaning(epsilon: float) -> str:
             "practically sure of what a record holds."
         )
     sure = 1 / (1 + math.exp(-epsilon))
-    return (
-        "In other words: someone who held two versions of a person's record for equally likely "
-        f"before, and knows everybody else's, can be at most {sure:.0%} sure of one of them after."
-    )
+    whose = "a person's record" if unit is None else "all records of a person"
+    held = f"two versions of {whose} for equally likely"
+    learnt = f"can be at most {sure:.0%} sure of one of them after"
+    if neighbours == "add-remove":
+        held = f"it for equally likely that the table holds {whose} or does not"
+        learnt = f"can be at most {sure:.0%} sure of either after"
+    return f"In other words: someone who held {held} before, and knows everybody else's, {learnt}."
 
 
 def release_content(release: Release) -> str:

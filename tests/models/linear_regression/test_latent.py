@@ -36,7 +36,7 @@ def test_without_noise_the_sums_are_the_sums() -> None:
         found = [post.latent[name][group].mean() for name in ("mu_x", "tau2")]
         assert np.abs((np.array(found) - [centre, tau2]) / error).max() < TOLERANCE
     assert seen[-1] == (GROUPS, GROUPS)
-    assert set(post.details) == {"tries", "divergences", "seconds"}
+    assert set(post.details) == {"tries", "divergences", "seconds", "hidden"}
 
 
 def test_a_secret_n_is_inferred() -> None:

