@@ -211,6 +211,13 @@ class Simulator(ABC, Generic[P]):
         """Return methods to run beside these for comparison, where that costs little."""
         return ()
 
+    def posed(self, problem: P, method: str) -> P:
+        """Return the problem as a method takes it: another where its default prior is another.
+
+        The very same object where it is the same.
+        """
+        return problem
+
     @abstractmethod
     def template(self, problem: P, n: int | None) -> P:
         """Return the problem with one group of n records (None: as many as its median group)."""

@@ -53,6 +53,28 @@ def test_density_in_coordinates_is_the_dense_one_times_the_jacobian(d: int, nois
     np.testing.assert_allclose(offsets, offsets[0], atol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "t"), [(200, -25.0), (200, -50.0), (100_000, -25.0)])
+def test_the_density_of_a_hidden_column_keeps_its_digits(n: int, t: float) -> None:
+    """A column that hardly varies, far from zero: the density is the same as about zero.
+
+    It depends on the scatter alone. In sums about zero, the square of the mean would drown it.
+    """
+    shape = Shape(2, 2, False, scale_free=True)
+    unit = jnp.full(2, 1e-3)
+
+    @jax.jit
+    def value(w: jax.Array) -> jax.Array:
+        v, _ = scale_free.plain_coordinates(w, shape, unit)
+        at = point(v, shape, jnp.asarray(float(n)))
+        prior, scales = scale_free.conjugate_prior(at, v, shape)
+        return log_prior_predictive(at, prior, noisy_n=False) + scales
+
+    w = np.array([0.0, 0.0, t, 3.0, 0.3, -0.2, 0.1, 0.4])
+    there = w.copy()
+    there[:2] = np.arctanh([0.9, -0.8])
+    assert float(value(jnp.asarray(there))) == pytest.approx(float(value(jnp.asarray(w))), abs=1e-6)
+
+
 @pytest.mark.parametrize(("a", "b", "g"), [(0.3, 0.2, 2.0), (1.5, 0.7, 0.4)])
 def test_dense_density_by_brute_force(a: float, b: float, g: float) -> None:
     """The integrals, against an average over draws of (τ², θ, σ²): within five standard errors."""

@@ -46,7 +46,7 @@ class BoxPrior(NamedTuple):
     """The priors of (θ, σ²) and of (μ, τ²) in box units, as arrays.
 
     ``mean`` m0, ``precision`` Λ0, ``shape`` a0, ``rate`` b0; ``x_mean`` μ0, ``x_kappa`` κ0,
-    ``x_scale`` Ψ0, ``x_df`` ν0.
+    ``x_scale`` Ψ0, ``x_df`` ν0. Where m0 and Λ0 are of the slopes alone, the intercept is flat.
     """
 
     mean: Matrix
@@ -65,7 +65,11 @@ class BoxPrior(NamedTuple):
 
 
 class CoefficientPosterior(NamedTuple):
-    """The normal-inverse-gamma posterior of (θ, σ²) given s; ``factor`` is that of Λn."""
+    """The normal-inverse-gamma posterior of (θ, σ²) given s; ``factor`` is that of Λn.
+
+    Where the intercept is flat, both are of the slopes; the response's mean at the records' mean of
+    x is then independent of them, with variance σ²/n.
+    """
 
     mean: Matrix
     factor: Matrix
@@ -82,11 +86,18 @@ def conjugate(p: Point, prior: BoxPrior) -> CoefficientPosterior:
     q, rank = p.factor.shape
     d = q - 1
     x_mean, x_factor = p.mean[:d], p.factor[:d, : min(d, rank)]
-    factor = cholesky(prior.precision + _cross_products(x_mean, x_factor, p.n))
+    flat = len(prior.mean) == d
+    # About the records' mean, as a flat intercept allows: a column that hardly varies would vanish
+    # beside the square of its mean.
+    cross = scaled(p.n, times_transposed(x_factor, x_factor))
+    if not flat:
+        cross = _cross_products(x_mean, x_factor, p.n)
+    factor = cholesky(prior.precision + cross)
     if rank < q:
         return _singular(p, prior, factor)
     slopes = solve_upper(x_factor, p.factor[d, :d])
-    fit = joined(slopes, single(p.mean[d] - dot(slopes, x_mean), slopes))
+    intercept = single(p.mean[d] - dot(slopes, x_mean), slopes)
+    fit = slopes if flat else joined(slopes, intercept)
     delta = fit - prior.mean
     pull = times(prior.precision, delta)
     half = solve_lower(factor, pull)
@@ -114,8 +125,10 @@ def _singular(p: Point, prior: BoxPrior, factor: Matrix) -> CoefficientPosterior
     d = len(p.mean) - 1
     x_mean, x_factor = p.mean[:d], p.factor[:d]
     off = p.factor[d] - times(x_factor.T, prior.mean[:d])
-    level = p.mean[d] - dot(prior.mean[:d], x_mean) - prior.mean[d]
-    both = joined(times(x_factor, off) + scaled(level, x_mean), single(level, x_mean))
+    both, level = times(x_factor, off), jnp.zeros(())
+    if len(prior.mean) > d:
+        level = p.mean[d] - dot(prior.mean[:d], x_mean) - prior.mean[d]
+        both = joined(both + scaled(level, x_mean), single(level, x_mean))
     half = solve_lower(factor, scaled(p.n, both))
     rate = prior.rate + 0.5 * (p.n * (dot(off, off) + level**2) - dot(half, half))
     return CoefficientPosterior(
@@ -144,7 +157,10 @@ def log_prior_predictive(p: Point, prior: BoxPrior, *, noisy_n: bool) -> jax.Arr
         - posterior.shape * jnp.log(posterior.rate)
         - 0.5 * (prior.x_df + p.n) * log_determinant(covariate_factor(p, prior))
     )
-    return value + _terms_of_n(p, prior) if noisy_n else value
+    if not noisy_n:
+        return value
+    flat = len(prior.mean) < len(p.mean)
+    return value + _terms_of_n(p, prior) - (0.5 * jnp.log(p.n) if flat else 0.0)
 
 
 def _terms_of_n(p: Point, prior: BoxPrior) -> jax.Array:
@@ -176,6 +192,11 @@ def draw_parameters(key: jax.Array, p: Point, prior: BoxPrior, batch: tuple[int,
     white: Matrix = jax.random.normal(normal, (len(p.mean), *batch))
     if is_entries(p.mean):
         white = entries(white, 1)
-    spread = scaled(jnp.sqrt(variance), solve_upper(posterior.factor, white))
-    drawn = joined(posterior.mean + spread, single(variance, p.mean))
+    size = len(posterior.mean)
+    spread = scaled(jnp.sqrt(variance), solve_upper(posterior.factor, white[:size]))
+    theta = posterior.mean + spread
+    if size < len(p.mean):
+        level = p.mean[-1] + jnp.sqrt(variance / p.n) * white[-1]
+        theta = joined(theta, single(level - dot(theta, p.mean[:size]), theta))
+    drawn = joined(theta, single(variance, p.mean))
     return stacked(drawn) if is_entries(drawn) else drawn

@@ -125,7 +125,7 @@ class LatentDraws(Mapping[str, np.ndarray]):
     """Draws of s, μx and τ² by name, made when first asked for.
 
     Where scales are unknown, also what the prior is given the scales, in the box: ``precision`` (of
-    the coefficients, in units of 1/σ²) and ``rate`` (of σ²).
+    the slopes, in units of 1/σ²) and ``rate`` (of σ²).
     """
 
     def __init__(self, make: Callable[[], Mapping[str, np.ndarray]], *, scale_free: bool) -> None:
@@ -186,7 +186,7 @@ def draw_latent(
     }
     if shape.scale_free:
         diagonal = np.diagonal(np.asarray(prior.precision), axis1=1, axis2=2)
-        latent["precision"] = diagonal.reshape(*batch, d + 1)
+        latent["precision"] = diagonal.reshape(*batch, d)
         latent["rate"] = np.asarray(prior.rate).reshape(*batch)
     return latent
 
@@ -232,7 +232,9 @@ def _expected_deviation(
         precision, mean = np.asarray(prior.precision), np.asarray(prior.mean)
         first_rate, first_shape = np.asarray(prior.rate), float(prior.shape)
     else:
-        precision, mean = precisions[:, :, None] * np.eye(q), np.zeros(q)
+        # The intercept, last, is flat.
+        slopes = np.pad(precisions, ((0, 0), (0, 1)))
+        precision, mean = slopes[:, :, None] * np.eye(q), np.zeros(q)
         first_rate, first_shape = rates, scale_free.ERROR_SHAPE - 0.5
     count = s[:, -1] if problem.noisy_n else np.full(len(s), n)
     # Columns are (x, y, 1); the design is (x, 1).

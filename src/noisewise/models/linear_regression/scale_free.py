@@ -12,7 +12,7 @@ mass near zero, where a column that uses little of its bounds is. The exponents 
 those that cover on the study of real tables (docs/evidence-real-tables.md).
 
 Given the scales everything is conjugate, and ``collapsed.py`` applies. Flat means are its limit
-κ0 → 0, with one degree of freedom less for τ² and half a one for σ², since a conjugate prior of the
+κ0 = 0, with one degree of freedom less for τ² and half a one for σ², since a conjugate prior of the
 means is in units of τ and σ and a flat one is not. The scales are sampled with the statistic:
 
     log a_j - ρ_j,   log b - l_q,   log g           (ρ, l as in ``coordinates.py``; volume 1).
@@ -58,8 +58,6 @@ SLOPE_UNIT = 3.0
 """The unit of g (the study of real tables)."""
 ERROR_SHAPE = 1.0
 """Shape of σ² given b (chosen: a scaled inverse χ² of two degrees of freedom)."""
-FLAT = 1e-12
-"""Precision of means and intercept, in place of zero."""
 FARTHEST = 16.0
 """Limit of |h_j| and of the scales' coordinates (chosen). exp(-16) is far below what data or noise
 could show, and beyond it rounding would make singular matrices of regular ones."""
@@ -148,10 +146,9 @@ def conjugate_prior(p: Point, v: Matrix, shape: Shape) -> tuple[BoxPrior, jax.Ar
     value = value + 2 * (low + ERROR_SHAPE) * log_b - (low + high) * jnp.log1p(rate)
     low, high = SLOPE_SCALE
     value = value + (low - 0.5 * d) * log_g - (low + high) * jnp.log1p(g / SLOPE_UNIT)
-    precision = joined(scaled(1 / g, square), constant(np.array([FLAT]), square))
     prior = BoxPrior(
-        constant(np.zeros(d + 1), v), _diagonal(precision), jnp.asarray(ERROR_SHAPE - 0.5), rate,
-        constant(np.zeros(d), v), jnp.asarray(FLAT), _diagonal(square), jnp.asarray(d - 1.0),
+        constant(np.zeros(d), v), _diagonal(scaled(1 / g, square)), jnp.asarray(ERROR_SHAPE - 0.5),
+        rate, constant(np.zeros(d), v), jnp.zeros(()), _diagonal(square), jnp.asarray(d - 1.0),
     )  # fmt: skip
     return prior, value
 

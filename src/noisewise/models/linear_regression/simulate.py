@@ -245,6 +245,12 @@ class RegressionSimulator(BatchSimulator[RegressionProblem]):
         """Return ``exact`` beside other methods: it is quick."""
         return ("exact",) if any(m != "exact" for m in methods) else ()
 
+    def posed(self, problem: RegressionProblem, method: str) -> RegressionProblem:
+        """Return the problem with the conjugate default prior for all methods but ``exact``."""
+        if not problem.scale_free or method == "exact":
+            return problem
+        return replace(problem, scale_free=False)
+
     def from_prior(
         self, rng: np.random.Generator, problem: RegressionProblem, trials: int
     ) -> Trials[RegressionProblem]:
@@ -273,7 +279,8 @@ class RegressionSimulator(BatchSimulator[RegressionProblem]):
             "n": round(float(problem.n[0])),
             "mechanism": problem.mechanism,
             "noise_scale": problem.noise_scale,
-            "prior": prior_in_words(problem),
+            "prior": prior_in_words(problem)
+            + (" (other methods than exact: made from the bounds)" if problem.scale_free else ""),
         }
 
 
