@@ -76,15 +76,58 @@ def test_a_link_and_another_spelling_of_the_path_are_the_same_data(
     assert spent(people.parent / FILE_NAME) == {"people.csv": 2.0}
 
 
-def test_folders_and_patterns_have_accounts_and_are_not_disturbed(
+def test_a_folder_or_a_pattern_of_one_file_is_that_file(release: Run, people: Path) -> None:
+    for source in (people, people.parent, *(people.parent / p for p in ("[P]eople.csv", "**/P*"))):
+        assert release(source).code == 0
+    assert spent(people.parent / FILE_NAME) == {"people.csv": 2.0}
+
+
+def test_folders_and_patterns_of_several_files_have_accounts_of_their_own(
     release: Run, people: Path, tmp_path: Path
 ) -> None:
-    assert release(people).code == 0
-    assert release(people.parent).code == 0
-    for pattern in ("*.csv", "**/P*"):
-        assert release(people.parent / pattern).code == 0
+    people.with_name("more.csv").write_bytes(people.read_bytes())
+    for source in (people.parent, people.parent / "*.csv"):
+        assert release(source).code == 0
     assert spent(tmp_path / FILE_NAME) == {"data": 0.5}
-    assert spent(people.parent / FILE_NAME) == {"people.csv": 0.5, "*.csv": 0.5, "**/p*": 0.5}
+    assert spent(people.parent / FILE_NAME) == {"*.csv": 0.5}
+
+
+@pytest.mark.parametrize("capped", ["data/People.csv", "data", "data/*.csv", "data/**/*e.csv"])
+def test_no_other_spelling_gets_around_a_cap(
+    noisewise: Run, release: Run, people: Path, tmp_path: Path, capped: str
+) -> None:
+    people.with_name("more.csv").write_bytes(people.read_bytes())
+    folder, _, name = capped.partition("/")
+    ledger = people.parent / FILE_NAME if name else tmp_path / FILE_NAME
+    noisewise("ledger", "set", ledger, "--dataset", name or folder, "--epsilon", 0.5)
+    several = [tmp_path / s for s in ("data", "data/*.csv", "data/[Pm]*", "*/*.csv")]
+    for source in several:
+        if source != tmp_path / capped:
+            refused = release(source)
+            assert refused.code == 1
+            assert "has records of dataset" in refused.err
+            assert "Say which account pays, with --ledger and --dataset" in refused.err
+    own = tmp_path / capped
+    assert sum(release(own).code for _ in range(2)) == 1  # the second finds nothing left
+    assert spent(ledger) == {(name or folder).casefold(): 0.5}
+
+
+def test_a_table_has_one_account_however_its_url_is_written(
+    monkeypatch: pytest.MonkeyPatch, people: Path
+) -> None:
+    def name(url: str) -> str:
+        return source_ledger(url).dataset
+
+    same = ["postgres://me@h/db#t", "postgresql://h:5432/db#public.t", "postgresql:///db?host=H#t"]
+    same += ["postgresql://h:5432/?dbname=db&sslmode=require#t", "postgresql://db:pw@h?port=5432#t"]
+    assert {name(url) for url in same} == {"postgresql://h/db#t"}
+    other = ["postgresql:///db?host=h1#t", "postgresql:///db?host=h2#t", "postgresql://h/db#s.t"]
+    other += ["postgresql://h:5433/db#t", "postgresql://h,g:1/db#t", "postgresql:///?service=a#t"]
+    assert len({name(url) for url in (*same, *other)}) == 1 + len(other)
+    monkeypatch.setenv("PGHOST", "h")
+    assert name("postgresql:///db#t") == name(same[0])
+    duck = f"duckdb://{people.parent}/a.db#"
+    assert name(f"{duck}main.t") == name(f"{duck}t") == "a.db#t"
 
 
 def test_unlike_promises_are_counted_apart(release: Run, people: Path) -> None:
@@ -159,13 +202,27 @@ def test_a_folder_that_cannot_be_written(release: Run, people: Path, home: Path)
     assert spent(home / "ledger.db") == {str(people).casefold(): 0.5}
 
 
+def test_a_ledger_that_is_not_ours_to_write_is_not_passed_by(
+    release: Run, people: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert release(people).code == 0
+    ledger = people.parent / FILE_NAME
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != ledger and may(path, mode))
+    refused = release(people)
+    assert refused.code == 1
+    assert repr(str(ledger)) in refused.err
+    assert refused.err.endswith("name a ledger with --ledger\n")
+    assert not home.exists()
+
+
 def test_where_it_is_counted(
     people: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = "postgresql://me:secret@db.example.org:5433/Census?sslmode=require#public.People"
     found = source_ledger(url)
     assert found.path == home / "ledger.db"
-    assert found.dataset == "postgresql://db.example.org:5433/census#public.people"
+    assert found.dataset == "postgresql://db.example.org:5433/census#people"
     duck = source_ledger(f"duckdb://{people.parent}/a.db#people")
     assert (duck.path, duck.dataset) == (people.parent / FILE_NAME, "a.db#people")
     with monkeypatch.context() as patch:
