@@ -96,7 +96,12 @@ def set_budget(
         account = book.set_budget(
             dataset, epsilon=epsilon, rho=rho, neighbours=neighbours, unit=unit
         )
-        plain_console().print(_account_table(book, (account,)))
+        console = plain_console()
+        console.print(_account_table(book, (account,)))
+        if account.entries == 1:
+            others = [repr(a.dataset) for a in book.accounts() if a.dataset != account.dataset]
+            rest = f"the others are {', '.join(others)}" if others else "it is the only one"
+            console.print(f"Opened a new account {account.dataset!r}; {rest}.", soft_wrap=True)
 
 
 @app.command()
