@@ -154,6 +154,33 @@ def test_people_are_counted_apart_from_records(
     assert spent(people.parent / FILE_NAME) == {"people.csv": 0.5, "people.csv (unit who)": 1.0}
 
 
+def test_units_that_differ_in_case_are_counted_apart(
+    noisewise: Run, people: Path, tmp_path: Path
+) -> None:
+    rows = pd.read_csv(people)
+    rows.assign(WHO=rows["who"], **{"x" * 199: rows["who"]}).to_csv(people, index=False)
+    words = ("--clique", "owns", "--levels", "owns=0,1", "--epsilon", 1, "--out")
+    for unit in ("who", "WHO", "x" * 199):
+        out = tmp_path / f"{unit[:5]}.json"
+        ended = noisewise("release", "graphical-model", people, "--unit", unit, *words, out)
+        assert (ended.code, ended.err) == (0, "")
+    assert list(spent(people.parent / FILE_NAME).values()) == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("ledger", [(), ("--no-ledger",)])
+def test_a_group_column_with_a_long_name(
+    release: Run, people: Path, ledger: tuple[str, ...], tmp_path: Path
+) -> None:
+    group = "g" * 190
+    pd.read_csv(people).assign(**{group: ["a", "a", "b"]}).to_csv(people, index=False)
+    ended = release(people, "--groups", f"{group}=a,b", "--sizes", "public", *ledger)
+    assert (ended.code, ended.err) == (0, "")
+    if not ledger:
+        book = people.parent / FILE_NAME
+        with open_ledger(book) as opened:
+            assert opened.audit([nw.Release.load(tmp_path / "0.json")]) == ()
+
+
 def test_a_cap_that_was_set_is_kept(noisewise: Run, release: Run, people: Path) -> None:
     release(people)
     ledger = people.parent / FILE_NAME

@@ -14,7 +14,6 @@ the owner sets a budget for the source's own name, that account alone pays, and 
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import re
 from contextlib import suppress
@@ -25,8 +24,8 @@ from urllib.parse import SplitResult, parse_qs, unquote
 
 from noisewise.artifact import ArgumentError, BudgetError, NoisewiseError
 from noisewise.privacy.ledger import rules
-from noisewise.privacy.ledger.account_names import one_form
-from noisewise.privacy.ledger.accounts import MAX_NAME_LENGTH, RECORD, Account, Cost
+from noisewise.privacy.ledger.account_names import likeness, one_form
+from noisewise.privacy.ledger.accounts import RECORD, Account, Cost, fitting, hash_mark
 from noisewise.privacy.ledger.ledger import Ledger
 from noisewise.privacy.ledger.store import Rows, Store
 
@@ -85,11 +84,16 @@ def kind_name(dataset: str, cost: Cost) -> str:
     """Return the account of a dataset for releases of one kind of promise."""
     kinds = (
         ("rho", cost.accounting == "zcdp"),
-        (cost.neighbours, cost.neighbours != "replace-one"),
-        (f"unit {cost.unit}", cost.unit != RECORD),
+        (_told_apart(cost.neighbours), cost.neighbours != "replace-one"),
+        (f"unit {_told_apart(cost.unit)}", cost.unit != RECORD),
     )
-    told = ", ".join(word for word, unusual in kinds if unusual)
-    return _fitting(f"{dataset} ({told})" if told else dataset)
+    listed = ", ".join(word for word, unusual in kinds if unusual)
+    return _fitting(f"{dataset} ({listed})" if listed else dataset)
+
+
+def _told_apart(word: str) -> str:
+    """Return a relation or unit, with a hash where names of accounts do not keep its letters."""
+    return word if likeness(word) == word else f"{word} {hash_mark(word)}"
 
 
 def source_ledger(source: str) -> DefaultLedger:
@@ -228,8 +232,4 @@ def _users_ledger() -> Path:
 
 def _fitting(name: str) -> str:
     """Return a name that a ledger can keep: of one form, printable and not too long."""
-    plain = "".join(c if c.isprintable() else "?" for c in one_form(name))
-    if len(plain) <= MAX_NAME_LENGTH and "?" not in plain:
-        return plain
-    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{plain[: MAX_NAME_LENGTH - 13]} {mark}"
+    return fitting(one_form(name))
