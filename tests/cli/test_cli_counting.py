@@ -130,18 +130,21 @@ def test_a_table_has_one_account_however_its_url_is_written(
     assert name(f"{duck}main.t") == name(f"{duck}t") == "a.db#t"
 
 
-def test_unlike_promises_are_counted_apart(release: Run, people: Path) -> None:
+def test_unlike_promises_are_counted_apart(noisewise: Run, release: Run, people: Path) -> None:
     release(people)
     ended = release(people, "--neighbours", "add-remove")
     assert "'people.csv (add-remove)'" in ended.out
-    assert (
-        "apart from that, epsilon 0.5 in 'people.csv', which does not add up with it" in ended.out
-    )
+    apart = "apart from that, epsilon 0.5 in 'people.csv'"
+    total = "together at most epsilon 1.5 under replace-one neighbours"
+    assert ended.out.endswith(f"{apart}; {total}.\n")
     gaussian = ("--mechanism", "gaussian", "--delta", "1e-6")
-    assert "rho" in release(people, *gaussian).out
+    third = release(people, *gaussian).out
+    assert "rho" in third
+    assert third.endswith("'people.csv (add-remove)', which do not add up with it.\n")
     counted = spent(people.parent / FILE_NAME)
     assert set(counted) == {"people.csv", "people.csv (add-remove)", "people.csv (rho)"}
     assert counted["people.csv"] == 0.5
+    assert "…" not in noisewise("ledger", "show", people.parent / FILE_NAME).out
 
 
 def test_people_are_counted_apart_from_records(
@@ -190,6 +193,10 @@ def test_a_cap_that_was_set_is_kept(noisewise: Run, release: Run, people: Path) 
     assert (account["budget"], account["remaining"], account["spent"]) == (None, None, 0.5)
     assert noisewise("ledger", "set", ledger, "--dataset", "People.csv", "--epsilon", 1).code == 0
     history = noisewise("ledger", "show", ledger, "--dataset", "people.csv").out
+    assert "exponential-family" in history
+    assert "…" not in history
+    with open_ledger(ledger) as book:
+        assert book.entries()[0].created[:19].replace("T", " ") in history
     assert "no cap → 1" in " ".join(history.split())
     assert "epsilon 0 of 1 is left" in release(people).out
     refused = release(people)
@@ -306,3 +313,17 @@ def test_a_small_epsilon_gets_a_word_before_it_is_spent(release: Run, people: Pa
     ended = release(people, epsilon=0.01)
     assert ended.err.startswith("warning: --epsilon: 0.01 is so small that the noise is more than")
     assert release(people, "--neighbours", "add-remove", epsilon=0.01).err == ""  # n is a secret
+
+
+def test_a_delta_above_one_over_n_gets_a_word(release: Run, people: Path) -> None:
+    pd.DataFrame({"owns": [0, 1] * 1000}).to_csv(people, index=False)
+    noise = ("--mechanism", "gaussian", "--delta")
+    ended = release(people, *noise, 0.0006)
+    assert ended.err.startswith("warning: --delta: 0.0006 is above one over the 2000 records")
+    assert release(people, *noise, 0.0005).err == ""
+    assert release(people, *noise, 0.0006, "--neighbours", "add-remove").err == ""  # n is a secret
+
+
+def test_what_goes_together_is_said_with_dashes(release: Run, people: Path) -> None:
+    assert "--max-records: goes with --unit, the column" in release(people, "--max-records", 2).err
+    assert "--sizes: goes with --groups; without" in release(people, "--sizes", "public").err
