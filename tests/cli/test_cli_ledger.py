@@ -98,6 +98,15 @@ def test_show_one_dataset_with_its_history(book: str, tmp_path: Path) -> None:
         call("show", book, "--dataset", "pepole")
 
 
+def test_a_note_names_the_spend_by_its_number(book: str, tmp_path: Path) -> None:
+    release = Release.load(a_release(tmp_path / "r.json", book))
+    assert release.receipt is not None
+    with open_ledger(book) as opened:
+        assert opened.note_lost(release.receipt.entry, "KeyboardInterrupt")
+    shown = call("show", book, "--dataset", "people").stdout
+    assert "no release came of the spend no. 2: KeyboardInterrupt" in shown
+
+
 def test_a_new_account_is_said_to_be_new(book: str) -> None:
     opened = call("set", book, "--dataset", "pepole", "--epsilon", "1").stdout
     assert opened.endswith("Opened a new account 'pepole'; the others are 'people'.\n")

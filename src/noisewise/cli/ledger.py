@@ -207,11 +207,19 @@ def _entry_table(entries: tuple[Entry, ...]) -> Table:
     table.add_column("what")
     table.add_column("amount", justify="right", overflow="fold")
     table.add_column("description", overflow="fold")
+    numbers = {e.entry: e.number for e in entries}
     for e in entries:
         old = "" if e.former_units is None else f"{budget_words(e.former_units)} → "
         # A note is written as a change of the budget to what it was.
         note = e.kind == "budget" and e.description.startswith(NO_RELEASE)
         kind, amount = ("note", "") if note else (e.kind, old + budget_words(e.units))
         when = e.created[:19].replace("T", " ")
-        table.add_row(str(e.number), when, kind, amount, e.description)
+        lost = e.description.removeprefix(NO_RELEASE).partition(":")[0] if note else ""
+        # The table does not show the name of the spend that a note is about.
+        words = (
+            e.description.replace(lost, f"no. {numbers[lost]}")
+            if lost in numbers
+            else e.description
+        )
+        table.add_row(str(e.number), when, kind, amount, words)
     return table
