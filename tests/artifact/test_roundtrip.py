@@ -191,6 +191,18 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
     assert {*tmp_path.iterdir()} == {path, stranger, *stays}
 
 
+def test_two_machines_of_one_name_have_different_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks = set()
+    for boot in ("one", "two", None):
+        monkeypatch.setattr(atomic_file, "BOOT", tmp_path / str(boot))
+        if boot is not None:
+            atomic_file.BOOT.write_text(boot)
+        marks.add(atomic_file._machine())
+    assert len(marks) == 3
+
+
 def test_saving_into_a_missing_folder_names_the_path(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=r"nowhere/release\.json: No such file"):
         regression().save(tmp_path / "nowhere" / "release.json")

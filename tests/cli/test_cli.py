@@ -286,7 +286,7 @@ def test_a_list_that_is_no_text(regression: Run, tmp_path: Path) -> None:
         ),
         (("--mechanism", "gauss"), "mechanism: must be 'laplace' or 'gaussian', not 'gauss'"),
         (("--neighbours", "add"), "neighbours: must be 'replace-one' or 'add-remove', not 'add'"),
-        (("--sizes", "public"), "sizes: goes with groups"),
+        (("--sizes", "public"), "sizes: goes with --groups"),
         (("--fill", "pir=7"), "--fill pir: 7 lies outside the column's bounds (0, 1)"),
         (("--fill", "pir=much"), "--fill pir: 'much' is not a number"),
         (("--fill", "pir=0", "--fill", "pir=1"), "--fill: 'pir' is given twice"),

@@ -98,6 +98,22 @@ def test_show_one_dataset_with_its_history(book: str, tmp_path: Path) -> None:
         call("show", book, "--dataset", "pepole")
 
 
+def test_a_note_names_the_spend_by_its_number(book: str, tmp_path: Path) -> None:
+    release = Release.load(a_release(tmp_path / "r.json", book))
+    assert release.receipt is not None
+    with open_ledger(book) as opened:
+        assert opened.note_lost(release.receipt.entry, "KeyboardInterrupt")
+    shown = call("show", book, "--dataset", "people").stdout
+    assert "no release came of the spend no. 2: KeyboardInterrupt" in shown
+
+
+def test_a_new_account_is_said_to_be_new(book: str) -> None:
+    opened = call("set", book, "--dataset", "pepole", "--epsilon", "1").stdout
+    assert opened.endswith("Opened a new account 'pepole'; the others are 'people'.\n")
+    assert "new account" not in call("set", book, "--dataset", "people", "--epsilon", "2").stdout
+    assert "it is the only one" in call("set", f"{book}2", "--dataset", "a", "--rho", "1").stdout
+
+
 def test_markup_in_a_name_is_shown_as_it_is(book: str) -> None:
     call("set", book, "--dataset", "[red]people[/red]", "--rho", "0.5")
     assert "[red]people[/red]" in call("show", book).stdout

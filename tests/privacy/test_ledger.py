@@ -437,6 +437,23 @@ def test_an_old_ledger_is_taken_from_the_world(tmp_path: Path, old: int, new: in
     assert modes(tmp_path) == {"ledger.db": new}
 
 
+def test_through_a_link_the_journal_of_the_ledger_itself_is_cleaned(tmp_path: Path) -> None:
+    path, link = tmp_path / "ledger.db", tmp_path / "elsewhere" / "link.db"
+    with open_ledger(path, create=True) as ledger:
+        ledger.set_budget("people", epsilon=1.0)
+    link.parent.mkdir()
+    link.symlink_to("../ledger.db")
+    stranger = Path(f"{link}-journal")
+    stranger.write_text("another's")
+    process = workers.CONTEXT.Process(target=workers.die_while_writing, args=(str(path),))
+    process.start()
+    process.join()
+    with open_ledger(link) as ledger:
+        assert only(ledger).spent == 0
+    assert not (tmp_path / "ledger.db-journal").exists()
+    assert stranger.read_text() == "another's"
+
+
 def test_what_a_kill_leaves_is_cleaned_at_the_next_opening(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with open_ledger(path, create=True) as ledger:

@@ -390,7 +390,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"unit": "g", "max_records": 1, "groups": {"g": [0, 1]}}, "unit: 'g' is the column of the g"),
     (
         {"unit": "id", "max_records": 1, "groups": {"g": [0, 1]}, "sizes": "public"},
-        "sizes: goes without unit; a person may have records in several groups",
+        "sizes: goes without unit=; a person may have records in several groups",
     ),
 ]
 

@@ -21,6 +21,9 @@ from pathlib import Path
 ABANDONED_S = 24 * 3600.0
 """Age in seconds from which a file is nobody's, even if it may be another machine's (chosen)."""
 
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""Where Linux keeps a name of its own for each start of a machine."""
+
 _unfinished: set[Path] = set()
 _ending = threading.Event()
 
@@ -112,7 +115,12 @@ def _machine() -> str:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         namespace = ""
-    return _mark(f"{socket.gethostname()} {namespace}".encode())
+    try:
+        # Hosts may share a name, and the first namespace has one number on all of them.
+        boot = BOOT.read_text()
+    except OSError:
+        boot = ""
+    return _mark(f"{socket.gethostname()} {namespace} {boot}".encode())
 
 
 def _mark(content: bytes) -> str:

@@ -96,7 +96,12 @@ def set_budget(
         account = book.set_budget(
             dataset, epsilon=epsilon, rho=rho, neighbours=neighbours, unit=unit
         )
-        plain_console().print(_account_table(book, (account,)))
+        console = plain_console()
+        console.print(_account_table(book, (account,)))
+        if account.entries == 1:
+            others = [repr(a.dataset) for a in book.accounts() if a.dataset != account.dataset]
+            rest = f"the others are {', '.join(others)}" if others else "it is the only one"
+            console.print(f"Opened a new account {account.dataset!r}; {rest}.", soft_wrap=True)
 
 
 @app.command()
@@ -182,11 +187,10 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _account_table(book: Ledger, accounts: tuple[Account, ...]) -> Table:
-    table = Table("dataset", "in", title=f"Ledger {book.id}", title_justify="left")
-    for name in ("budget", "spent", "remaining"):
-        table.add_column(name, justify="right")
-    table.add_column("neighbours")
-    table.add_column("unit")
+    table = Table(title=f"Ledger {book.id}", title_justify="left")
+    for name in ("dataset", "in", "budget", "spent", "remaining", "neighbours", "unit"):
+        right = name in ("budget", "spent", "remaining")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
     for a in accounts:
         remaining = decimal(a.remaining_units) if a.capped else ""
         amounts = budget_words(a.budget_units), decimal(a.spent_units), remaining
@@ -197,14 +201,25 @@ def _account_table(book: Ledger, accounts: tuple[Account, ...]) -> Table:
 
 
 def _entry_table(entries: tuple[Entry, ...]) -> Table:
-    table = Table("no.", "when (UTC)", "what")
-    table.add_column("amount", justify="right")
-    table.add_column("description")
-    table.add_column("entry", overflow="fold")
+    """Return the history; the entries' own names, which receipts hold, are in the JSON only."""
+    table = Table("no.")
+    table.add_column("when (UTC)", no_wrap=True)
+    table.add_column("what")
+    table.add_column("amount", justify="right", overflow="fold")
+    table.add_column("description", overflow="fold")
+    numbers = {e.entry: e.number for e in entries}
     for e in entries:
         old = "" if e.former_units is None else f"{budget_words(e.former_units)} → "
         # A note is written as a change of the budget to what it was.
         note = e.kind == "budget" and e.description.startswith(NO_RELEASE)
         kind, amount = ("note", "") if note else (e.kind, old + budget_words(e.units))
-        table.add_row(str(e.number), e.created[:19], kind, amount, e.description, e.entry)
+        when = e.created[:19].replace("T", " ")
+        lost = e.description.removeprefix(NO_RELEASE).partition(":")[0] if note else ""
+        # The table does not show the name of the spend that a note is about.
+        words = (
+            e.description.replace(lost, f"no. {numbers[lost]}")
+            if lost in numbers
+            else e.description
+        )
+        table.add_row(str(e.number), when, kind, amount, words)
     return table

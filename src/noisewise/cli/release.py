@@ -20,6 +20,7 @@ from noisewise.cli.messages import in_shell_words
 from noisewise.cli.shared_options import AsJson
 from noisewise.models import Model, Owner
 from noisewise.privacy.ledger import Account, DefaultLedger, open_ledger, source_ledger
+from noisewise.privacy.ledger.accounts import decimal
 
 Source = Annotated[
     str,
@@ -177,6 +178,27 @@ def _booked(accounts: list[Account], ledger: str | DefaultLedger | None) -> str:
     where = str(ledger.path) if isinstance(ledger, DefaultLedger) else str(ledger)
     aside = f" ({ledger.aside})" if isinstance(ledger, DefaultLedger) and ledger.aside else ""
     total = f"{paid.parameter} {paid.spent:g} so far"
-    apart = ", ".join(f"{a.parameter} {a.spent:g} in {a.dataset!r}" for a in others if a.spent)
-    more = f"; apart from that, {apart}, which does not add up with it" if apart else ""
+    more = _apart(paid, [a for a in others if a.spent])
     return f" Counted on dataset {paid.dataset!r} of {where}{aside}: {total}, no cap{more}."
+
+
+def _apart(paid: Account, others: list[Account]) -> str:
+    """Return what other kinds of promises cost, and all of it together where a rule is known.
+
+    To replace a person is to remove one and add another: what is ε for either is at most 2 ε.
+    """
+    if not others:
+        return ""
+    listed = ", ".join(f"{a.parameter} {a.spent:g} in {a.dataset!r}" for a in others)
+    steps = {"replace-one": 1, "add-remove": 2}
+    accounts = [paid, *others]
+    if all(
+        a.accounting == "pure" and a.neighbours in steps and a.unit == paid.unit for a in accounts
+    ):
+        total = sum(steps[str(a.neighbours)] * a.spent_units for a in accounts)
+        return (
+            f"; apart from that, {listed}; together at most epsilon {decimal(total)} under "
+            "replace-one neighbours"
+        )
+    verb = "does" if len(others) == 1 else "do"
+    return f"; apart from that, {listed}, which {verb} not add up with it"

@@ -121,6 +121,25 @@ def warn_of_small_epsilon(terms: Terms, records: int) -> None:
         )
 
 
+def warn_of_large_delta(terms: Terms, records: int) -> None:
+    """Warn before anything is spent where δ allows to publish somebody's record as it is.
+
+    Publishing each record with probability δ is (0, δ)-differential privacy; of n records, n δ are
+    published (C. Dwork and A. Roth, "The Algorithmic Foundations of Differential Privacy", 2014,
+    section 2.3).
+
+    Args:
+        terms: what is promised.
+        records: the public number of records in all.
+    """
+    delta = terms.guarantee.delta
+    if delta * records > 1:
+        warn_user(
+            f"delta: {delta:g} is above one over the {records} records, a promise that would let "
+            "somebody's record be published as it is; it should be far below"
+        )
+
+
 def _delta(given: object) -> float:
     if given is None:
         raise ArgumentError("delta: mechanism='gaussian' needs one, such as delta=1e-6")
@@ -136,7 +155,7 @@ def _within(sizes: object, group: str | None, neighbours: Neighbours) -> str | N
     if sizes != "public":
         raise ArgumentError(f"sizes: must be 'public' or None, not {shown(sizes)}")
     if group is None:
-        raise ArgumentError("sizes: goes with groups; without them n is public under replace-one")
+        raise ArgumentError("sizes: goes with groups=; without them n is public under replace-one")
     if neighbours != "replace-one":
         raise ArgumentError("sizes: public sizes contradict add-remove neighbours, which hide n")
     return group
@@ -152,14 +171,16 @@ def _unit(options: PrivacyOptions, group: str | None) -> tuple[str | None, int |
     if options.unit is None:
         if most is not None:
             raise ArgumentError(
-                "max_records: goes with unit, the column that says whose a record is"
+                "max_records: goes with unit=, the column that says whose a record is"
             )
         return None, None
     unit = name(options.unit, "unit")
     if unit == group:
         raise ArgumentError(f"unit: {unit!r} is the column of the groups")
     if options.sizes is not None:
-        raise ArgumentError("sizes: goes without unit; a person may have records in several groups")
+        raise ArgumentError(
+            "sizes: goes without unit=; a person may have records in several groups"
+        )
     return unit, most
 
 

@@ -44,6 +44,7 @@ from noisewise.privacy.budget import (
     Terms,
     equal_shares,
     shares,
+    warn_of_large_delta,
     warn_of_large_epsilon,
     warn_of_small_epsilon,
 )
@@ -184,6 +185,7 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
     refuse_few_records(sums.sizes, order)
     if not order.terms.count:
         warn_of_small_epsilon(order.terms, int(sums.sizes.max()))
+        warn_of_large_delta(order.terms, int(sums.sizes.sum()))
     receipt = payment.pay()
     blocks = tuple(
         Block(s, c.noise, c.draw(find_privacy(s.kind).integers(s, part)))

@@ -12,6 +12,7 @@ TCC 2016, Proposition 1.4).
 
 from __future__ import annotations
 
+import hashlib
 import math
 import numbers
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ NO_RELEASE = "no release came of the spend "
 """How the entry begins that says a spend was for nothing; the spend's own name follows."""
 MAX_NAME_LENGTH = 200
 """Characters of a name of a dataset, a relation or a unit (chosen)."""
+HASH_LENGTH = 12
+"""Hexadecimal digits of a hash in a name (chosen: 48 bits, for a handful of names)."""
 PARAMETER = {"pure": "epsilon", "zcdp": "rho"}
 """What the amounts of each currency are called."""
 
@@ -108,6 +111,19 @@ def printable(value: object, name: str) -> str:
     return value
 
 
+def fitting(text: str) -> str:
+    """Return a text that a ledger can keep: one too long, or not printable, ends in its hash."""
+    if text.isprintable() and len(text) <= MAX_NAME_LENGTH:
+        return text
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    return f"{plain[: MAX_NAME_LENGTH - HASH_LENGTH - 1]} {hash_mark(text)}"
+
+
+def hash_mark(text: str) -> str:
+    """Return a short hash that tells a text from others."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+
+
 @dataclass(frozen=True)
 class Cost:
     """What a release costs: ε if ``accounting`` is "pure", ρ if it is "zcdp".
@@ -141,10 +157,12 @@ class Cost:
 def cost_of(guarantee: Guarantee, unit: str | None = None) -> Cost:
     """Return the cost of a whole release, from the guarantee in its file.
 
-    ``unit`` is the column that says whose a record is, where the release protects people.
+    ``unit`` is the column that says whose a record is, where the release protects people. A column
+    whose name is too long for a ledger is told from others by a hash.
     """
     amount = guarantee.epsilon if guarantee.rho is None else guarantee.rho
-    return Cost(guarantee.accounting, amount, guarantee.relation, unit_word(unit))
+    relation, person = fitting(guarantee.relation), fitting(unit_word(unit))
+    return Cost(guarantee.accounting, amount, relation, person)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ class SqliteStore:
         SQLite has undone by it what was half written, and keeps one that has nothing to undo. Under
         the exclusive lock, which a live writer would not let us have, it is nobody's.
         """
-        journal = Path(f"{self._path}-journal")
+        # SQLite follows links, and keeps the journal beside the file itself.
+        journal = Path(f"{self._path.resolve()}-journal")
         if not journal.exists():
             return
         with suppress(sqlite3.Error, OSError):

@@ -28,7 +28,7 @@ minutes)."""
 
 def open_table(url: str) -> tuple[ir.Table, Callable[[], None]]:
     """Return the Ibis table that a URL names, and the call that closes its connection."""
-    parts = _split(url)
+    parts = split_url(url)
     openers = {"postgresql": _postgres, "postgres": _postgres, "duckdb": _duckdb}
     if parts.scheme not in openers:
         raise ArgumentError(f"source: {parts.scheme}:// is not known; the form is {FORM}")
@@ -46,7 +46,8 @@ def open_table(url: str) -> tuple[ir.Table, Callable[[], None]]:
     return table, backend.disconnect
 
 
-def _split(url: str) -> SplitResult:
+def split_url(url: str) -> SplitResult:
+    """Return the parts of a URL, or raise an ArgumentError where it is none."""
     with contextlib.suppress(ValueError):
         return urlsplit(url)
     raise ArgumentError(f"source: this is not a URL; the form is {FORM}")
