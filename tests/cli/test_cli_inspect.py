@@ -129,6 +129,14 @@ def test_files_that_are_no_releases(content: str | None, noisewise: Run, path: P
     assert ended.err.count("\n") == 1
 
 
+def test_a_posterior_given_for_a_release(noisewise: Run, path: Path) -> None:
+    path.write_bytes(b"\x89HDF\r\n")
+    ended = noisewise("inspect", path)
+    assert ended.code == 1
+    said = " ".join(ended.err.split())
+    assert "it holds a posterior, which noisewise report, predict, sample and marginal take" in said
+
+
 def test_demo(noisewise: Run, tmp_path: Path) -> None:
     folder = tmp_path / "a [bold] folder" / "demo"
     for runs in (1, 2):
