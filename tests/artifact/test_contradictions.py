@@ -326,8 +326,8 @@ def test_small_files_cannot_claim_all_of_memory(factory: str, edit: Edit, fragme
 def test_every_factory_refuses_its_own_file_with_any_value_removed() -> None:
     for make in FACTORIES.values():
         content = content_of(make())
-        for block in content["blocks"]:
-            block["values"].popitem()
+        for held in content["blocks"]:
+            held["values"].popitem()
         refused(redigested(content), " components, ")
 
 
