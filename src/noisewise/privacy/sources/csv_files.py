@@ -234,9 +234,9 @@ def _beyond(done: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _listed_nulls(plan: SumPlan, column: str) -> set[str]:
     """Return spellings of "missing" that are values of a column: "NA" on its list (Namibia)."""
-    listed = {level for code in plan.codes if code.column == column for level in code.levels}
-    listed |= {condition.constant for condition in plan.where if condition.column == column}
-    return {spelling for spelling in NULLS if spelling in listed}
+    listed = [level for code in plan.codes if code.column == column for level in code.levels]
+    constants = [condition.constant for condition in plan.where if condition.column == column]
+    return set(NULLS).intersection(map(str, [*listed, *constants]))
 
 
 def _without(batch: pa.RecordBatch, place: int, nulls: set[str]) -> pa.RecordBatch:
