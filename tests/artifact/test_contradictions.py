@@ -7,8 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from noisewise.artifact import Block, ReleaseError, Tables
-from tests.artifact.factories import FACTORIES, content_of, noise, redigested
+from noisewise.artifact import Block, PersonTables, ReleaseError, Tables
+from tests.artifact.factories import (
+    FACTORIES,
+    block,
+    calibrated,
+    content_of,
+    noise,
+    redigested,
+    regression,
+)
 from tests.artifact.refusals import Edit, both, check_case, drop, put, refused
 
 FULL = "regression-with-everything"
@@ -318,8 +326,8 @@ def test_small_files_cannot_claim_all_of_memory(factory: str, edit: Edit, fragme
 def test_every_factory_refuses_its_own_file_with_any_value_removed() -> None:
     for make in FACTORIES.values():
         content = content_of(make())
-        for block in content["blocks"]:
-            block["values"].popitem()
+        for held in content["blocks"]:
+            held["values"].popitem()
         refused(redigested(content), " components, ")
 
 
@@ -327,3 +335,10 @@ def test_components_that_are_named_alike_cannot_be_told_apart() -> None:
     twins = Tables((("a",), ("a", "b")), {"a": ("1", "1,b=2"), "b": ("2", "3")})
     with pytest.raises(ReleaseError, match="component names must not repeat an entry: 'a=1,b=2'"):
         Block(twins, noise("laplace", 4, 1), np.zeros((6, 1), np.int64))
+
+
+def test_one_statistic_by_person_does_not_protect_people_of_the_others() -> None:
+    token = PersonTables((("sex",),), {"sex": ("f", "m")}, unit="pid")
+    extra = block(token, calibrated(token, "laplace", "add-remove", 0.01))
+    with pytest.raises(ReleaseError, match="all statistics must weigh people of one column"):
+        regression(neighbours="add-remove", sizes=(), blocks=(extra,))

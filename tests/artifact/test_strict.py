@@ -82,6 +82,14 @@ def test_a_number_written_another_way_is_the_same_number() -> None:
     assert Release.from_json(swapped('"epsilon": 1.0', '"epsilon": 10E-1')) == regression()
 
 
+@pytest.mark.parametrize("content", ['{"type": "FeatureCollection"}', "[1]", "id,bmi\n1,20\n", ""])
+def test_other_files_are_said_to_be_no_release(content: str, tmp_path: Path) -> None:
+    refused(content, "release: this is not a noisewise release")
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    unreadable(path, f"release: '{path}' is not a noisewise release")
+
+
 # -- paths -------------------------------------------------------------------------------------
 
 

@@ -76,6 +76,23 @@ def test_other_columns_and_json(noisewise: Run, tmp_path: Path) -> None:
     assert post.x == ("cost", "bmi")
 
 
+def test_a_selection_that_may_be_empty(noisewise: Run, tmp_path: Path) -> None:
+    path, out = tmp_path / "r.json", tmp_path / "p.nc"
+    # Of a plan all sums are 0.
+    nw.release.exponential_family(
+        nw.release.Blank(1000), column="owns", family="bernoulli", epsilon=1.0,
+        neighbours="add-remove", where="smoker = 'Yes'",
+    ).save(path)  # fmt: skip
+    seen = noisewise("infer", path, "--out", out)
+    assert seen.code == 0
+    assert "selected: records with smoker = 'Yes'" in seen.out
+    said = " ".join(seen.err.split())
+    assert "the noisy number of records with smoker = 'Yes' is 0, with noise" in said
+    assert "there may be none" in said
+    said = json.loads(noisewise("infer", path, "--out", out, "--json").out)
+    assert said["where"] == ["smoker = 'Yes'"]
+
+
 def test_a_warning_if_not_converged(
     noisewise: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,6 +129,26 @@ def test_files_that_are_no_releases(content: str | None, noisewise: Run, path: P
     assert ended.err.count("\n") == 1
 
 
+def test_people_are_not_called_records(noisewise: Run, path: Path) -> None:
+    table = FRAME.assign(who=["p", "q", "r"])
+    words: dict[str, Any] = {"unit": "who", "max_records": 1, "epsilon": 1.0}
+    nw.release.linear_regression(table, x="a", y="b", bounds=BOUNDS, **words).save(path)
+    assert "people (one record each): 3 (public, exact)" in noisewise("inspect", path).out
+    levels, path = {"g": [1, 2]}, path.with_name("tables.json")
+    nw.release.graphical_model(
+        table, cliques=[("g",)], levels=levels, unit="who", epsilon=1.0
+    ).save(path)  # fmt: skip
+    assert "people: 3 (public, exact)" in noisewise("inspect", path).out
+
+
+def test_a_posterior_given_for_a_release(noisewise: Run, path: Path) -> None:
+    path.write_bytes(b"\x89HDF\r\n")
+    ended = noisewise("inspect", path)
+    assert ended.code == 1
+    said = " ".join(ended.err.split())
+    assert "it holds a posterior, which noisewise report, predict, sample and marginal take" in said
+
+
 def test_demo(noisewise: Run, tmp_path: Path) -> None:
     folder = tmp_path / "a [bold] folder" / "demo"
     for runs in (1, 2):

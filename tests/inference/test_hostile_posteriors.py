@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import resource
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,27 @@ def linked(file: h5py.File) -> None:
         file["sample_stats"][f"a{number}"] = kept
 
 
+def inflated(file: h5py.File) -> None:
+    """A chunk of 8 kB in which a gigabyte of zeros is deflated."""
+    press = zlib.compressobj(9)
+    packed = b"".join(press.compress(bytes(2**20)) for _ in range(2**10)) + press.flush()
+    kept = file["sample_stats"].create_dataset(
+        "bomb", (1000,), "f8", chunks=(1000,), compression="gzip"
+    )
+    kept.id.write_direct_chunk((0,), packed)
+
+
+def packed_twice(file: h5py.File) -> None:
+    """An array that is deflated, and deflated again: each makes it a thousand times larger."""
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((1000,))
+    properties.set_deflate(9)
+    properties.set_deflate(9)
+    space = h5py.h5s.create_simple((1000,))
+    group = file["sample_stats"].id
+    h5py.h5d.create(group, b"bomb", h5py.h5t.NATIVE_DOUBLE, space, properties)
+
+
 def outside(file: h5py.File) -> None:
     del file["posterior/dose"]
     file["posterior/dose"] = h5py.ExternalLink("/etc/other.nc", "/posterior/dose")
@@ -153,6 +175,8 @@ def not_finite(file: h5py.File) -> None:
 HOSTILE: dict[str, tuple[Callable[[h5py.File], None], str]] = {
     "an array of 60 GiB": (vast, "claims 68719476736 bytes, more than such a file can hold"),
     "one array under many names": (linked, "more than such a file can hold"),
+    "a gigabyte in a chunk of 8 kB": (inflated, "has a chunk that is larger than it claims"),
+    "an array that is packed twice": (packed_twice, "packed in a way that no posterior is"),
     "a link to another file": (outside, "'dose' is a link"),
     "numbers of another file": (elsewhere, "lies outside the file"),
     "draws that are not finite": (not_finite, "holds draws that are not finite"),

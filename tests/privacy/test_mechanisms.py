@@ -52,6 +52,12 @@ def test_noise_that_would_saturate_is_refused() -> None:
         calibrate("laplace", Sensitivity(2**40, 2**80), 1e-9)
 
 
+def test_sensitivities_beyond_64_bits_are_refused() -> None:
+    calibrate("laplace", Sensitivity(2**63 - 1, 2**126), 1e4)
+    with pytest.raises(ArgumentError, match="max_records: so many records"):
+        calibrate("laplace", Sensitivity(2**63, 2**126), 1e4)
+
+
 def test_only_integers_get_noise() -> None:
     made = calibrate("laplace", Sensitivity(1, 1), 1.0)
     with pytest.raises(TypeError, match="integers"):

@@ -134,6 +134,15 @@ def test_csv_cells_keep_their_meaning(tmp_path: Path) -> None:
         assert found.sizes.tolist() == [13_333 + (not last.endswith("NA\n"))]
 
 
+def test_a_spelling_of_missing_is_a_value_only_of_the_column_compared(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,s,t\n0.5,0.5,a,NA\n0.5,NA,a,b\n0.5,0.5,NA,b\n0.5,0.5,a,b\n,1,a,b\n")
+    for where, size in (("s != 'NA'", 2), ("s = 'NA'", 1), ("s != 'NA' and t != 'b'", 0)):
+        sums = open_source(path).sum(gram_plan(where))
+        assert sums.sizes.tolist() == [size], where
+        assert sorted(sums.missing) == (["x", "y"] if size == 2 else [])
+
+
 def test_levels_respelt_as_floats_are_refused(tmp_path: Path) -> None:
     """One missing value makes pandas write 7.0 for 7: every record would leave the selection."""
     path = tmp_path / "t.csv"

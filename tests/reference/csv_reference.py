@@ -26,11 +26,17 @@ csv.field_size_limit(2**30)
 
 def reference_records(path: Path | str, plan: SumPlan) -> list[Record]:
     """Return the plan's columns of every record."""
-    missing = MISSING - {level for code in plan.codes for level in code.levels}
+    missing = {column: MISSING - _listed(column, plan) for column in plan.columns}
     return [
-        {column: _value(record[column], column, plan, missing) for column in plan.columns}
+        {column: _value(record[column], column, plan, missing[column]) for column in plan.columns}
         for record in _rows(path)
     ]
+
+
+def _listed(column: str, plan: SumPlan) -> set[Any]:
+    """Return the texts and numbers with which a column is compared."""
+    compared = {c.constant for c in plan.where if c.column == column}
+    return compared | {v for code in plan.codes if code.column == column for v in code.levels}
 
 
 def _rows(path: Path | str) -> Iterator[dict[str, str]]:

@@ -53,19 +53,22 @@ def dumps(release: Release) -> str:
     return _pretty({**head, **content, "sha256": canonical_digest(release)}) + "\n"
 
 
-def loads(content: str | bytes) -> Release:
-    """Return the release in a file's content; every failure is a ReleaseError."""
+def loads(content: str | bytes, path: Path | None = None) -> Release:
+    """Return the release in a file's content; every failure is a ReleaseError.
+
+    Args:
+        content: of the file.
+        path: of the file, for messages.
+    """
+    name = "this" if path is None else repr(str(path))
     if len(content) > MAX_BYTES:
         raise ReleaseError(f"release: larger than {MAX_BYTES // 2**20} MiB")
-    parsed = _parse(content)
+    parsed = _parse(content, name)
     del content
+    _check_format(parsed, name)
     top = Fields(parsed, "release")
     del parsed
-    if (stated := top.take("format")) != FORMAT:
-        raise ReleaseError(
-            f"release: format must be {FORMAT!r}, not {validation.shown(stated)}; "
-            "this is some other JSON file"
-        )
+    top.take("format")
     version = validation.integer(top.take("version"), "release: version", 1)
     if version != VERSION:
         raise ReleaseError(
@@ -74,11 +77,30 @@ def loads(content: str | bytes) -> Release:
         )
     digest = top.take("sha256")
     release = decode(top)
-    if digest != canonical_digest(release):
+    if not _is_text(digest, canonical_digest(release)):
         raise ReleaseError(
             "release: the content does not match its sha256; the file was changed or damaged"
         )
     return release
+
+
+def _is_text(value: object, text: str) -> bool:
+    """Return whether a value is that text; in a large file it may be an array."""
+    return isinstance(value, str) and value == text
+
+
+def _check_format(parsed: Any, name: str) -> None:
+    """Raise a ReleaseError for some other JSON."""
+    if not isinstance(parsed, dict):
+        why = f"it must be a JSON object, not {validation.shown(parsed)}"
+    elif "format" not in parsed:
+        why = "'format' is missing"
+    elif not _is_text(parsed["format"], FORMAT):
+        stated = validation.shown(parsed["format"])
+        why = f"format must be {FORMAT!r}, not {stated}; this is some other JSON file"
+    else:
+        return
+    raise ReleaseError(f"release: {name} is not a noisewise release: {why}")
 
 
 def save(release: Release, path: Path) -> Path:
@@ -125,7 +147,7 @@ def load(path: Path) -> Release:
             raise ReleaseError(f"release: {path} is larger than {MAX_BYTES // 2**20} MiB")
         with open(path, "rb") as file:
             # A pipe or a growing file has no honest size. No name here, so that it can be freed.
-            return loads(file.read(MAX_BYTES + 1))
+            return loads(file.read(MAX_BYTES + 1), path)
     except OSError as error:
         raise ReleaseError(f"release: cannot read {path}: {error.strerror}") from None
 
@@ -177,7 +199,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return unique
 
 
-def _parse(content: str | bytes) -> Any:
+def _parse(content: str | bytes, name: str) -> Any:
     """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN."""
     try:
         if len(content) > PLAIN_BYTES:
@@ -194,7 +216,7 @@ def _parse(content: str | bytes) -> Any:
         if isinstance(error, UnicodeDecodeError) and len(content) <= PLAIN_BYTES:
             problem += f" (byte {error.start})"
         if isinstance(content, bytes) and content.startswith(HDF5):
-            problem = "this file holds a posterior, which load_posterior opens, not a release"
+            problem = "it holds a posterior, which load_posterior opens"
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at").removesuffix(" starting")
         problem = f"not valid JSON (line {error.lineno}, column {error.colno}): {what}"
@@ -203,7 +225,9 @@ def _parse(content: str | bytes) -> Any:
     except ValueError:
         # What remains is the interpreter's limit on the digits of an integer.
         problem = "a whole number has thousands of digits"
-    raise ReleaseError(f"release: {problem}" if content else "release: the file is empty")
+    if not content:
+        problem = "the file is empty"
+    raise ReleaseError(f"release: {name} is not a noisewise release, or damaged: {problem}")
 
 
 def _pretty(value: Any, indent: str = "") -> str:

@@ -174,6 +174,8 @@ class _Numbers:
         self._wait(content[start:end])
 
     def _wait(self, text: bytes) -> None:
+        if not text.strip():  # an empty list, or a comma too many
+            raise ValueError
         self._waiting.append(text)
         self._size += len(text)
         if self._size >= CHUNK:

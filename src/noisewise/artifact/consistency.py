@@ -136,10 +136,12 @@ def _relation(release: Release) -> str:
 def _check_unit(release: Release) -> None:
     """Require a cap on a person's records, or statistics that bound a person by themselves."""
     guarantee = release.guarantee
-    weighed = [b.statistic.person_column for b in release.blocks]
+    weighed = {b.statistic.person_column for b in release.blocks}
+    if len(weighed) > 1:
+        raise ReleaseError("blocks: all statistics must weigh people of one column, or none may")
     if guarantee.unit is None:
         return
-    if any(weighed):
+    if weighed != {None}:
         raise ReleaseError("guarantee: unit is that of the statistic already")
     if guarantee.unit in _columns(release):
         raise ReleaseError("guarantee: unit must not be among the statistics' columns")

@@ -113,6 +113,7 @@ def _summary(result: Result, releases: list[Release]) -> dict[str, Any]:
         "method": result.method,
         "prior": result.prior if isinstance(result, Posterior) else "",
         "guarantees": [release.statement() for release in releases],
+        "where": [release.where for release in releases],
         "converged": result.converged,
         "status": result.status,
         "parameters": _plain_rows(result.summary().reset_index()),
@@ -136,6 +137,8 @@ def _show(result: Result, releases: list[Release], out: Path) -> None:
     console.print(f"{what} of {result.title}, method {result.method}", style="bold")
     for release in releases:
         console.print(release.statement())
+        if release.where is not None:
+            console.print(f"selected: records with {release.where}")
     rows = result.summary().reset_index()
     rows = rows[[c for c in rows if c not in DIAGNOSTICS]]
     title = "In the units of the data" + ("; 95 % intervals" if "lower" in rows else "")

@@ -132,13 +132,21 @@ def _show_answer(answer: dict[str, Any], searched: bool, console: Console) -> No
 
 
 def _population(release: Release) -> str:
-    population = release.population
+    population, counted = release.population, _counted(release)
     if population.policy == "public":
-        return f"records: {sum(population.sizes)} (public, exact)"
+        return f"{counted}: {sum(population.sizes)} (public, exact)"
     if all(block.statistic.over_partitions for block in release.blocks):
-        return "records: secret"
+        return f"{counted}: secret"
     known = "" if population.total is None else f"; {population.total} in all (public)"
-    return "records: secret, released with noise" + known
+    return f"{counted}: secret, released with noise{known}"
+
+
+def _counted(release: Release) -> str:
+    """Return what n is a number of."""
+    if release.guarantee.max_records == 1:
+        return "people (one record each)"
+    weighed = any(block.statistic.person_column for block in release.blocks)
+    return "people" if weighed else "records"
 
 
 def _table(release: Release, block: Block) -> Table:

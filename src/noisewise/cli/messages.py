@@ -52,6 +52,9 @@ _SPEECH = re.compile(
 _HEAD = re.compile(r"[a-z_][a-z0-9_]*(?:, [a-z_][a-z0-9_]*)*(?=: )")
 """The arguments that a message is about, before its colon."""
 
+FUNCTIONS = {"load_posterior opens": "noisewise report, predict, sample and marginal take"}
+"""What a message says of a function, and what a person at a shell can do instead."""
+
 _UNKNOWN_OPTION = re.compile(r"([a-z_][a-z0-9_]*)(?=: is no option of )")
 
 
@@ -64,6 +67,8 @@ def translate(message: str, flags: Mapping[str, Flag]) -> str:
     """
     if MODEL_OPTION in flags and not message.startswith(flags[MODEL_OPTION].text):
         message = _UNKNOWN_OPTION.sub(rf"{flags[MODEL_OPTION].text} \1", message)
+    for function, command in FUNCTIONS.items():
+        message = message.replace(function, command)
     head = _HEAD.match(message)
     start, rest = (head.group(), message[head.end() :]) if head else ("", message)
     heads = [flags[name].text if name in flags else name for name in start.split(", ")]

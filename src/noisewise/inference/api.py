@@ -15,6 +15,7 @@ import numpy as np
 from noisewise import models
 from noisewise.artifact import ArgumentError, Level, Release
 from noisewise.artifact.codec import MAX_BYTES
+from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import shown
 from noisewise.inference import combine
@@ -66,6 +67,8 @@ FEWEST_CHAINS = 2
 """R-hat compares chains."""
 MAX_NAMED = 5
 """Groups that a warning names (chosen)."""
+ZERO_SDS = 3
+"""Deviations of the noise above which a number of records is surely not 0 (chosen)."""
 FEWEST_DRAWS = 100
 """Below this no effective sample size can be told (chosen)."""
 
@@ -183,6 +186,7 @@ def infer(
     check_at_least("draws", draws, FEWEST_DRAWS)
     question = replace(asked(prior, x=x, y=y, **options), method=chosen)
     usable, left_out = usable_groups(releases, analyst.least_records)
+    _warn_if_empty(usable)
     problem = analyst.problem(usable, question)
     for caution in analyst.cautions(problem, question):
         warn_user(caution)
@@ -230,6 +234,30 @@ def usable_groups(
     kept = np.flatnonzero(~few).tolist()
     left_out = tuple(groups.keys[i] for i in np.flatnonzero(few))
     return [r.of_groups(kept) for r in releases], left_out
+
+
+def _warn_if_empty(releases: Sequence[Release]) -> None:
+    """Warn where no release without groups tells its secret number of records from 0."""
+    counts = [_noisy_n(r) for r in releases]
+    if any(n is None or n[0] > ZERO_SDS * n[1] for n in counts):
+        return
+    n, sd = counts[0] or (0.0, 0.0)
+    where = releases[0].where
+    asked_for = "" if where is None else f" with {where}"
+    warn_user(
+        f"release: the noisy number of records{asked_for} is {n:.0f}, with noise of a standard "
+        f"deviation of {sd:.1f}: there may be none, and what is inferred then rests on the prior"
+    )
+
+
+def _noisy_n(release: Release) -> tuple[float, float] | None:
+    """Return the noisy n and the noise's deviation; None where n is public, by group or unknown."""
+    counted = [b for b in release.blocks if b.statistic.counts_records]
+    if release.n is not None or release.groups is not None or not counted:
+        return None
+    place = counted[0].statistic.names.index("n")
+    sd = noise_sd(counted[0].noise) * counted[0].statistic.units[place]
+    return float(counted[0].scaled[place, 0]), sd
 
 
 def _sizes(release: Release) -> np.ndarray | None:

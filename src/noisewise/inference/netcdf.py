@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ MAX_ATTRIBUTE = 2**20
 """Characters of an attribute (chosen); HDF5 itself keeps 64 KiB in the usual place."""
 TEXTS_AT_ONCE = 64
 """Texts that are read together: each may be as long as the file (chosen)."""
+DEFLATE, SHUFFLE, FLETCHER32 = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, 3
+"""Filters of HDF5 whose results are no larger than can be told; xarray asks for the first."""
+MAX_DEFLATE_RATIO = 1032
+"""No deflated text grows by more: 258 bytes for two bits (RFC 1951)."""
+HARMLESS_CHUNK = FREE_BYTES // MAX_DEFLATE_RATIO
+"""Stored bytes of a chunk that cannot fill more than 64 MiB, and so are not inflated twice."""
 NOT_A_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 """How netCDF marks a dimension without labels, which HDF5 can only keep as a data set."""
 
@@ -123,12 +130,34 @@ def _values(data: h5py.Dataset, where: str, budget: _Budget) -> np.ndarray:
     budget.charge(size * max(8, data.dtype.itemsize), where)
     if data.chunks is not None and math.prod(data.chunks) > size + 2**17:
         raise ValueError(f"{where} has chunks larger than itself")
+    _check_chunks(data, where)
     if h5py.check_string_dtype(data.dtype) is not None:
         return _texts(data, where, budget)
     if data.dtype.kind not in "iuf" or data.dtype.itemsize > 8:
         raise ValueError(f"{where} holds neither numbers nor text")
     values: np.ndarray = data[()]
     return values.astype(bool) if _attribute(data, "dtype") == "bool" else np.asarray(values)
+
+
+def _check_chunks(data: h5py.Dataset, where: str) -> None:
+    """Raise a ValueError where a chunk is more than it claims: HDF5 inflates it to its end."""
+    properties = data.id.get_create_plist()
+    filters = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    if not {*filters} <= {DEFLATE, SHUFFLE, FLETCHER32} or filters.count(DEFLATE) > 1:
+        raise ValueError(f"{where} is packed in a way that no posterior is")
+    if DEFLATE not in filters:
+        return
+    stored: list[Any] = []
+    data.id.chunk_iter(stored.append)
+    # A checksum of four bytes may have been added before.
+    claimed = math.prod(data.chunks) * data.id.get_type().get_size() + 4
+    for chunk in stored:
+        skipped = chunk.filter_mask >> filters.index(DEFLATE) & 1
+        if skipped or chunk.size <= HARMLESS_CHUNK:
+            continue
+        _, packed = data.id.read_direct_chunk(chunk.chunk_offset)
+        if len(zlib.decompressobj().decompress(packed, claimed + 1)) > claimed:
+            raise ValueError(f"{where} has a chunk that is larger than it claims")
 
 
 def _texts(data: h5py.Dataset, where: str, budget: _Budget) -> np.ndarray:

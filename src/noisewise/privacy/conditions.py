@@ -1,13 +1,16 @@
 """Conditions of ``where=``: which records are selected, each by its own values.
 
-The grammar is small so that every source gives it one meaning:
+The grammar is small so that every source gives a value one meaning:
 
     age >= 18 and sex = 'f' and "household income" < 2e5
 
 A condition compares one column with one public constant. Numbers are compared as float64, the way
 every source reads a number; text is compared as it is written, for equality only, since engines
-sort it differently. A record with a missing value in a column of a condition is not selected. Why
-that is private under add-remove neighbours: ``docs/proofs/selection.md``, section 3.
+sort it differently. A record with a missing value in a column of a condition is not selected, by
+``!=`` neither. What is missing is up to the source: an empty cell of a CSV file is, and so is
+``NA`` where the column is not compared with it; an empty text of a data frame or a database is a
+text, for which ``sex != 'f'`` holds. Why selection is private under add-remove neighbours:
+``docs/proofs/selection.md``, section 3.
 """
 
 from __future__ import annotations

@@ -55,6 +55,11 @@ class Calibrated:
 def calibrate(mechanism: Mechanism, bound: Sensitivity, cost: float) -> Calibrated:
     """Return the least noise whose privacy map stays within ``cost``: ε, or ρ for Gaussian."""
     if mechanism == "laplace":
+        if bound.l1 >= 2**63:
+            raise ArgumentError(
+                "max_records: so many records of a person could move the sums beyond 64-bit "
+                "integers; let fewer count, or release fewer columns"
+            )
         return _fit(mechanism, bound.l1, bound.l1 / cost, cost, _laplace)
     return _fit(mechanism, bound.l2, bound.l2 / math.sqrt(2 * cost), cost, _gaussian)
 

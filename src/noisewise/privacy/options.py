@@ -82,9 +82,9 @@ class PrivacyOptions:
         default=None,
         metadata=_about(
             "column",
-            "the column that says whose a record is, in text or whole numbers, where people have "
-            "several: the guarantee is then for people with all of their records; left out, a "
-            "record is a person",
+            "the column that says whose a record is, in text or whole numbers (in a CSV file any "
+            "text, compared as written), where people have several: the guarantee is then for "
+            "people with all of their records; left out, a record is a person",
             planned=True,
         ),
     )

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset as ds
 
@@ -123,7 +124,7 @@ class CsvFile:
         self._check_records()
         done = 0
         try:
-            for batch in self._scan(self._usual(plan), plan.columns, _nulls(plan)):
+            for batch in self._typed(self._usual(plan), plan):
                 yield batch
                 done += batch.num_rows
         except pa.ArrowInvalid:
@@ -131,7 +132,19 @@ class CsvFile:
         else:
             return
         text = dict.fromkeys(plan.columns, pa.string())
-        yield from _beyond(done, self._scan(text, plan.columns, _nulls(plan)))
+        yield from _beyond(done, self._typed(text, plan))
+
+    def _typed(self, types: dict[str, pa.DataType], plan: SumPlan) -> Iterator[pa.RecordBatch]:
+        """Yield batches in which a cell is missing if it is spelled so for its own column."""
+        kept = {column: _listed_nulls(plan, column) for column in plan.columns}
+        everywhere = tuple(n for n in NULLS if not any(n in names for names in kept.values()))
+        for batch in self._scan(types, plan.columns, everywhere):
+            for place, column in enumerate(batch.schema.names):
+                nulls = set(NULLS) - {*everywhere, *kept[column]}
+                # A number that is spelled so stops the scan, and is then read as text.
+                if nulls and types[column] == pa.string():
+                    batch = _without(batch, place, nulls)
+            yield batch
 
     def _check_records(self) -> None:
         """Refuse a file in which records cannot be told apart, or whose writer leaves some out."""
@@ -219,11 +232,19 @@ def _beyond(done: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         done = max(0, done - batch.num_rows)
 
 
-def _nulls(plan: SumPlan) -> tuple[str, ...]:
-    """Return spellings of "missing"; not "NA" where a public list has it (Namibia)."""
-    listed = {level for code in plan.codes for level in code.levels}
-    listed |= {c.constant for c in plan.where if isinstance(c.constant, str)}
-    return tuple(spelling for spelling in NULLS if spelling not in listed)
+def _listed_nulls(plan: SumPlan, column: str) -> set[str]:
+    """Return spellings of "missing" that are values of a column: "NA" on its list (Namibia)."""
+    listed = [level for code in plan.codes if code.column == column for level in code.levels]
+    constants = [condition.constant for condition in plan.where if condition.column == column]
+    return set(NULLS).intersection(map(str, [*listed, *constants]))
+
+
+def _without(batch: pa.RecordBatch, place: int, nulls: set[str]) -> pa.RecordBatch:
+    """Return the batch with NULL for such texts of a column."""
+    text = batch.column(place)
+    is_null = pc.is_in(text, pa.array(sorted(nulls), pa.string()))
+    present = pc.if_else(is_null, pa.scalar(None, pa.string()), text)
+    return batch.set_column(place, batch.schema.names[place], present)
 
 
 def quotation_fault(path: str) -> str | None:
