@@ -23,8 +23,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.linear_regression import scale_free
-from noisewise.models.linear_regression.coordinates import Shape, point, released
+from noisewise.models.linear_regression import collapsed, scale_free
+from noisewise.models.linear_regression.collapsed import BoxPrior
+from noisewise.models.linear_regression.coordinates import Point, Shape, point, released
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.convergence import diagnose_groups
@@ -124,13 +125,13 @@ def latent_fit(shape: Shape, draws: int) -> bool:
 class LatentDraws(Mapping[str, np.ndarray]):
     """Draws of s, μx and τ² by name, made when first asked for.
 
-    Where scales are unknown, also what the prior is given the scales, in the box: ``precision`` (of
-    the slopes, in units of 1/σ²) and ``rate`` (of σ²).
+    Where scales are unknown, also ``deviation``: of every parameter given s and the scales, in the
+    user's units.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, np.ndarray]], *, scale_free: bool) -> None:
         self._make = make
-        self.names = ("s", "mu_x", "tau2", *(("precision", "rate") if scale_free else ()))
+        self.names = ("s", "mu_x", "tau2", *(("deviation",) if scale_free else ()))
 
     @cached_property
     def _draws(self) -> Mapping[str, np.ndarray]:
@@ -185,10 +186,29 @@ def draw_latent(
         "tau2": covariance.reshape(*batch, d, d),
     }
     if shape.scale_free:
-        diagonal = np.diagonal(np.asarray(prior.precision), axis1=1, axis2=2)
-        latent["precision"] = diagonal.reshape(*batch, d)
-        latent["rate"] = np.asarray(prior.rate).reshape(*batch)
+        deviation = _deviations(problem, at, prior)
+        latent["deviation"] = deviation.reshape(*batch, d + 2)
     return latent
+
+
+def _deviations(problem: RegressionProblem, at: Point, prior: BoxPrior) -> np.ndarray:
+    """Return deviations (draw, parameter) given s and the scales, in the user's units."""
+    given = jax.jit(jax.vmap(collapsed.conjugate))(at, prior)
+    inverse = np.linalg.inv(np.asarray(given.factor))
+    slopes = np.swapaxes(inverse, 1, 2) @ inverse
+    d = slopes.shape[1]
+    mean, n = np.asarray(at.mean)[:, :d], np.asarray(at.n)
+    # The intercept is the response's mean less the slopes times the covariates' means.
+    pull = np.einsum("tij,tj->ti", slopes, mean)
+    shape, rate = np.asarray(given.shape), np.asarray(given.rate)
+    variance = np.zeros((len(n), d + 2, d + 2))
+    variance[:, :d, :d] = slopes
+    variance[:, :d, d] = variance[:, d, :d] = -pull
+    variance[:, d, d] = 1 / n + np.sum(pull * mean, axis=1)
+    variance *= (rate / (shape - 1))[:, None, None]
+    variance[:, d + 1, d + 1] = rate**2 / ((shape - 1) ** 2 * np.maximum(shape - 2, 0.5))
+    back = problem.units.from_box[0]
+    return np.asarray(np.sqrt(np.diagonal(back @ variance @ back.T, axis1=1, axis2=2)))
 
 
 def deviations_without_noise(
@@ -199,43 +219,24 @@ def deviations_without_noise(
     Where scales are unknown, the median over s in place of the mean: a slope on a column that the
     noise hides has no variance.
     """
-    groups = len(problem.n) if problem.keys is not None else 1
-
-    def some(name: str) -> np.ndarray:
-        values = latent[name]
-        tail = values.shape[3:] if problem.keys is not None else values.shape[2:]
-        flat = values.reshape(groups, -1, *tail)
-        return flat[:, :: max(1, flat.shape[1] // MAX_STATISTICS_AVERAGED)]
-
-    s, none = some("s"), [None] * groups
-    prior = (some("precision"), some("rate")) if problem.scale_free else (none, none)
-    deviations = np.stack([
-        _expected_deviation(problem, *group)
-        for group in zip(s, problem.n, *prior, strict=True)
-    ])  # fmt: skip
-    names = (*problem.x, "intercept", "sigma2")
     grouped = problem.keys is not None
+    values = latent["deviation" if problem.scale_free else "s"]
+    flat = values.reshape(len(problem.n) if grouped else 1, -1, values.shape[-1])
+    flat = flat[:, :: max(1, flat.shape[1] // MAX_STATISTICS_AVERAGED)]
+    if problem.scale_free:
+        deviations = np.median(flat, axis=1)
+    else:
+        deviations = np.stack(
+            [_expected_deviation(problem, row, n) for row, n in zip(flat, problem.n, strict=True)]
+        )
+    names = (*problem.x, "intercept", "sigma2")
     return {name: v if grouped else v[0] for name, v in zip(names, deviations.T, strict=True)}
 
 
-def _expected_deviation(
-    problem: RegressionProblem,
-    s: np.ndarray,
-    n: float,
-    precisions: np.ndarray | None,
-    rates: np.ndarray | None,
-) -> np.ndarray:
-    """Return the deviations of one group, from draws of s (draw, component) and of the prior."""
+def _expected_deviation(problem: RegressionProblem, s: np.ndarray, n: float) -> np.ndarray:
+    """Return the deviations of one group, from draws of s (draw, component)."""
+    prior = problem.box_prior
     q = len(problem.x) + 1
-    if precisions is None or rates is None:
-        prior = problem.box_prior
-        precision, mean = np.asarray(prior.precision), np.asarray(prior.mean)
-        first_rate, first_shape = np.asarray(prior.rate), float(prior.shape)
-    else:
-        # The intercept, last, is flat.
-        slopes = np.pad(precisions, ((0, 0), (0, 1)))
-        precision, mean = slopes[:, :, None] * np.eye(q), np.zeros(q)
-        first_rate, first_shape = rates, scale_free.ERROR_SHAPE - 0.5
     count = s[:, -1] if problem.noisy_n else np.full(len(s), n)
     # Columns are (x, y, 1); the design is (x, 1).
     gram = np.zeros((len(s), q + 1, q + 1))
@@ -243,18 +244,16 @@ def _expected_deviation(
     gram[:, :q, q] = gram[:, q, :q] = totals
     gram[:, q, q] = count
     design = [*range(q - 1), q]
+    precision, mean = np.asarray(prior.precision), np.asarray(prior.mean)
     joint = precision + gram[:, design][:, :, design]
     moment = precision @ mean + gram[:, design, q - 1]
     at = np.linalg.solve(joint, moment[..., None])[..., 0]
     rate = gram[:, q - 1, q - 1] + mean @ precision @ mean - np.einsum("ti,ti->t", at, moment)
     # A difference of large numbers: rounding must not make a variance negative.
-    rate = first_rate + np.maximum(rate, 0.0) / 2
-    shape = first_shape + count / 2
+    rate = float(prior.rate) + np.maximum(rate, 0.0) / 2
+    shape = float(prior.shape) + count / 2
     variance = np.zeros((len(s), q + 1, q + 1))
     variance[:, :q, :q] = (rate / (shape - 1))[:, None, None] * np.linalg.inv(joint)
     variance[:, q, q] = rate**2 / ((shape - 1) ** 2 * np.maximum(shape - 2, 0.5))
     back = problem.units.from_box[0]
-    if precisions is None:
-        return np.asarray(np.sqrt(np.diagonal(back @ variance.mean(axis=0) @ back.T)))
-    each = np.diagonal(back @ variance @ back.T, axis1=1, axis2=2)
-    return np.asarray(np.sqrt(np.median(each, axis=0)))
+    return np.asarray(np.sqrt(np.diagonal(back @ variance.mean(axis=0) @ back.T)))
