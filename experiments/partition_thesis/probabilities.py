@@ -20,11 +20,11 @@ from experiments.exponential_families.simulate import discrete_laplace
 from experiments.partition_thesis.blocks import in_blocks
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact.partition_answer import Answer
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.models.partition.conjugate_regression import Zellner, fit
 from noisewise.models.partition.partition_moments import MomentsAccumulator, PartitionMoments
 from noisewise.models.partition.probability import probability_codes
 from noisewise.privacy.mechanisms import calibrate
-from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import statistic, table, whole
 
 STEPS = np.arange(-7, 8) / 2

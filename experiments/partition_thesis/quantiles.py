@@ -19,10 +19,10 @@ from experiments.partition_thesis.probabilities import evenly
 from experiments.reproduce.store import TrialStore
 from noisewise.artifact import SearchError
 from noisewise.artifact.partition_answer import Answer
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, Zellner, fit
 from noisewise.models.partition.quantile import IntervalSearch, draw_quantile
 from noisewise.privacy.mechanisms import calibrate
-from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import quantile_blank, table, whole
 
 SEARCHES = ("as printed", "thesis' formula", "corrected")

@@ -11,7 +11,7 @@ import pytest
 from noisewise.artifact import Bounds, DataError, Gram, Tables
 from noisewise.privacy.conditions import parse_where
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.sensitivity import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import Capped, SumPlan, Whole
 from tests.engines.engines import ENGINES
 from tests.privacy.test_where import CONDITIONS, TABLE, gram_plan

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import noisewise as nw
 from noisewise.artifact import DataError, PersonTables
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan, Sums

@@ -12,8 +12,8 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import PersonTables
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan

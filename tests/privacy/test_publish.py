@@ -16,8 +16,8 @@ from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Stat
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.sensitivity import PublicColumns, Relation, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.statistic_privacy import PublicColumns, Relation, find_privacy, sensitivity
 from noisewise.privacy.sum_plan import SumPlan
 
 BOUNDS = {"a": (-2.0, 6.0), "b": (10.0, 11.0)}

@@ -23,9 +23,9 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Neighbours, Tables
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import refuse_selection
-from noisewise.privacy.sensitivity import sensitivity
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import CellCounts, SumPlan
 

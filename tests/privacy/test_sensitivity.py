@@ -11,7 +11,7 @@ from scipy import optimize
 
 from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Tables
 from noisewise.privacy.lattice import boxed
-from noisewise.privacy.sensitivity import Sensitivity, sensitivity
+from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 from noisewise.privacy.statistics import power_sums_lattice
 from tests.reference.sensitivity_reference import (
     largest_distances,

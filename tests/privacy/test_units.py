@@ -31,8 +31,8 @@ from noisewise.artifact import (
 )
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.sensitivity import PublicColumns, Relation, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source, record_cap
+from noisewise.privacy.statistic_privacy import PublicColumns, Relation, find_privacy, sensitivity
 from noisewise.privacy.statistics import power_sums_lattice
 from noisewise.privacy.sum_plan import Capped, SumPlan
 from tests.reference.sensitivity_reference import (

@@ -19,8 +19,8 @@ import noisewise as nw
 from noisewise.artifact import ArgumentError, Bounds, DataError, Gram, ReleaseError
 from noisewise.privacy.conditions import Condition, in_words, parse_where
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.sensitivity import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sum_plan import SumPlan
 from tests.reference.sums_reference import reference_sums
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from noisewise.artifact import ProbabilitySums, QuantileSum
 from noisewise.artifact.partition_answer import Answer
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.models.partition.conjugate_regression import (
     CoefficientPosteriors,
     RegressionPrior,
@@ -24,7 +25,6 @@ from noisewise.models.partition.partition_moments import (
     assign,
 )
 from noisewise.privacy.mechanisms import calibrate
-from noisewise.privacy.sensitivity import sensitivity
 
 COLUMNS = ("x", "y")
 

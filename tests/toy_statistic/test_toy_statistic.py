@@ -31,7 +31,8 @@ from noisewise.privacy.budget import terms
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.pipeline import Order, publish
-from noisewise.privacy.sensitivity import (
+from noisewise.privacy.sources import open_source
+from noisewise.privacy.statistic_privacy import (
     PublicColumns,
     StatisticPrivacy,
     find_privacy,
@@ -39,7 +40,6 @@ from noisewise.privacy.sensitivity import (
     sensitivity,
     unregister_privacy,
 )
-from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import SumPlan
 from tests.documents import ROOT, blocks
 

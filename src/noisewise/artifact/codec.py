@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import compact_json, validation
+from noisewise.artifact import low_memory_json, validation
 from noisewise.artifact.atomic_file import atomic_write, folder_turn
 from noisewise.artifact.bounds import Bounds
-from noisewise.artifact.compact_json import Columns
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.json_fields import Fields, located
+from noisewise.artifact.low_memory_json import Columns
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics.base import decode_statistic, encode_fields
 from noisewise.artifact.user_warnings import warn_user
@@ -204,7 +204,7 @@ def _parse(content: str | bytes, name: str) -> Any:
     try:
         if len(content) > PLAIN_BYTES:
             large = content if isinstance(content, bytes) else content.encode()
-            return compact_json.parse(large, object_pairs_hook=_no_repeats)
+            return low_memory_json.parse(large, object_pairs_hook=_no_repeats)
         text = content.decode("utf-8") if isinstance(content, bytes) else content
         return json.loads(text, parse_constant=_no_constants, object_pairs_hook=_no_repeats)
     except ReleaseError:

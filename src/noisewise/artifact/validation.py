@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from noisewise.artifact.compact_json import Columns
 from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.low_memory_json import Columns
 
 MANY = 100_000
 """Entries above which a set of them would take much memory (chosen)."""

@@ -141,8 +141,9 @@ def infer(
             for the noise) and ``naive-mle`` (ignores it) give a ``GraphicalModel``, ``bayes`` a
             ``GraphicalPosterior``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
-            user's units; either may be left out for a weak default. Exponential families: one
-            ``Beta``, ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
+            user's units; with one of them, the other is weak and made from the bounds; with
+            neither, the prior of ``exact`` knows no units. Exponential families: one ``Beta``,
+            ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
         x: covariates, if others than the owner named: any released columns.
         y: response, likewise. The Gram matrix is released once; every regression on it is free.
         seed: the analyst's own randomness; the same seed gives the same draws.
@@ -355,7 +356,7 @@ def load(path: str | os.PathLike[str]) -> Release | Result:
         >>> nw.load(release.save("release.json")) == release
         True
     """
-    from noisewise.inference.file import HEAD, load_posterior
+    from noisewise.inference.posterior_files import HEAD, load_posterior
 
     file = Path(path)
     try:

@@ -158,9 +158,9 @@ class Posterior(Result):
 
         ``nw.load_posterior(path)`` gives the posterior back, without ``latent``.
         """
-        from noisewise.inference import file
+        from noisewise.inference import posterior_files
 
-        return file.save(self, Path(path))
+        return posterior_files.save(self, Path(path))
 
     def __repr__(self) -> str:
         return f"<Posterior of {self.title} by {self.method}: {self.status}>"

@@ -14,7 +14,7 @@ from noisewise.artifact.user_warnings import LargeEpsilonWarning, warn_user
 from noisewise.privacy.arguments import mapping, name, number, positive, shown
 from noisewise.privacy.mechanisms import zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.sensitivity import find_privacy
+from noisewise.privacy.statistic_privacy import find_privacy
 
 BOUNDS = "bounds"
 """The part of the budget that chooses bounds by private quantiles."""

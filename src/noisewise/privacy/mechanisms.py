@@ -21,7 +21,7 @@ from opendp.mod import OpenDPException, enable_features
 
 from noisewise.artifact import ArgumentError, Mechanism, Noise
 from noisewise.artifact.guarantee import MAX_SCALE, MIN_SCALE
-from noisewise.privacy.sensitivity import Sensitivity
+from noisewise.privacy.statistic_privacy import Sensitivity
 
 enable_features("contrib")
 

@@ -55,8 +55,8 @@ from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.private_quantiles import candidate_lattice, choose_bounds
 from noisewise.privacy.selection import refuse_selection
-from noisewise.privacy.sensitivity import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sources import open_source
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sum_plan import (
     Capped,
     Histogram,

@@ -16,7 +16,7 @@ from noisewise.artifact import (
     Tables,
 )
 from noisewise.privacy.lattice import Coded, Outside, Scaled, boxed, scaled
-from noisewise.privacy.sensitivity import (
+from noisewise.privacy.statistic_privacy import (
     PublicColumns,
     StatisticPrivacy,
     register_privacy,

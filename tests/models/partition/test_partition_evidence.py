@@ -13,11 +13,11 @@ import pytest
 
 from noisewise.artifact import SearchError
 from noisewise.artifact.partition_answer import Answer
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.models.partition.conjugate_regression import Zellner, fit
 from noisewise.models.partition.probability import probability_codes
 from noisewise.models.partition.quantile import IntervalSearch, draw_quantile
 from noisewise.privacy.mechanisms import calibrate
-from noisewise.privacy.sensitivity import sensitivity
 from tests.reference.partition_simulation import (
     probability_answers,
     quantile_blank,

@@ -20,7 +20,7 @@ from noisewise.models.partition.partition_moments import MomentsAccumulator
 from noisewise.models.partition.probability import probability_codes
 from noisewise.models.partition.quantile import quantile_codes
 from noisewise.privacy.mechanisms import calibrate
-from noisewise.privacy.sensitivity import Sensitivity, sensitivity
+from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 from tests.privacy.audit import epsilon_lower_bound
 from tests.reference.partition_reference import stopping_distribution
 

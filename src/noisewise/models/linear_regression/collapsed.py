@@ -1,4 +1,4 @@
-"""The exact noise-aware posterior of linear regression, all parameters integrated out.
+"""The prior predictive density of a regression's sums, all parameters integrated out.
 
 Covariates x ~ N(μ, τ²), (μ, τ²) ~ NIW(μ0, κ0, Ψ0, ν0); response y | x ~ N(θᵀ(x, 1), σ²),
 (θ, σ²) ~ NIG(m0, Λ0, a0, b0). Then (x, y) is jointly normal, its mean and scatter are exactly
@@ -7,7 +7,9 @@ density of the statistic s alone:
 
     log π(s | z) = (n-1) Σ l_j - ½ log|Λn| - an log bn - ½ νn log|Ψn| + log p(z | s) + c(n)
 
-in the coordinates of ``coordinates.py``; c(n) matters only where n is secret. With β̂ the
+in the coordinates of ``coordinates.py``; c(n) matters only where n is secret. All but the noise
+term log p(z | s), which ``exact.py`` adds, is here. The prior is given, or, by default, that of
+``scale_free.py`` given its scales. With β̂ the
 least-squares fit and δ = β̂ - m0, bn = b0 + ½ [RSS + δᵀ Λ0 (δ - Λn⁻¹ Λ0 δ)], which does not cancel
 at large n, and RSS = n exp(2 l_q) because y is the last column.
 """

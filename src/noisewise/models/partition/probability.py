@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, PartitionRelease, ProbabilitySums
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.artifact.statistics.partition_sums import MAX_CUTOFFS, METHODS
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
@@ -35,7 +36,6 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.sensitivity import sensitivity
 
 UNFITTED_PROBABILITY = 0.5
 """The answer of a partition that could not be fitted: it says nothing either way."""

@@ -53,7 +53,7 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.sensitivity import Sensitivity, sensitivity
+from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 
 MAX_LEVEL = 16
 """Radii reach from scale · 2^-16 to scale · 2^16 (chosen)."""

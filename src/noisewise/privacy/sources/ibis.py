@@ -36,7 +36,7 @@ from noisewise.privacy.sources.person_ids import PeopleNumbers
 from noisewise.privacy.sources.query_results import QueryResults
 from noisewise.privacy.sources.record_cap import Records, sum_capped
 from noisewise.privacy.sources.snapshot import snapshot
-from noisewise.privacy.sources.spark import spark_log_off
+from noisewise.privacy.sources.spark_catalog import spark_log_off
 from noisewise.privacy.sum_plan import Capped, CellCounts, Histogram, Progress, SumPlan, Sums
 from noisewise.privacy.sums import Columns
 

@@ -26,7 +26,7 @@ from sqlglot import exp
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
 from noisewise.privacy.sources.arrow_datasets import dataset_selection, is_text
 from noisewise.privacy.sources.frames import polars_selection
-from noisewise.privacy.sources.spark import spark_selection
+from noisewise.privacy.sources.spark_catalog import spark_selection
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
