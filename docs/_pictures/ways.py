@@ -89,7 +89,7 @@ RELEASE = (
     Step("analyst", "Write one page about the result",
          "report:render"),
     Step("analyst", "Keep the posterior as netCDF",
-         "inference.file:save"),
+         "inference.posterior_files:save"),
 )  # fmt: skip
 """From the file to a posterior, its check, its page and its own file, for linear regression."""
 

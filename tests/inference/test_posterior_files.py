@@ -13,7 +13,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError
-from noisewise.inference import Posterior, file
+from noisewise.inference import Posterior, posterior_files
 from noisewise.models.exponential_family.families import Binomial, Categorical, Normal, Poisson
 from noisewise.models.exponential_family.family import Family
 from noisewise.models.exponential_family.posterior import FamilyPosterior
@@ -188,4 +188,4 @@ def test_half_a_file_is_never_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_names_a_variable_may_have() -> None:
     names = ("a/b", "a_b", "chain", "chain_", "x")
-    assert file.variable_names(names) == ("a_b", "a_b_", "chain_", "chain__", "x")
+    assert posterior_files.variable_names(names) == ("a_b", "a_b_", "chain_", "chain__", "x")

@@ -106,30 +106,50 @@ def test_the_command_line(tmp_path: Path) -> None:
     (declared / "entry_points.txt").write_text("[noisewise.models]\ntwo-means = tests.toy_model\n")
     people().to_csv(tmp_path / "people.csv", index=False)
 
-    def noisewise(*words: str) -> str:
-        code = "import sys; from noisewise.cli.main import run; sys.argv[0] = 'noisewise'; run()"
-        paths = [str(tmp_path), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        ended = subprocess.run(
-            [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, check=False,
-        )  # fmt: skip
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
     words = ("--columns", "before", "--columns", "after", "--bounds", "before=0,10",
              "--bounds", "after=-5,5")  # fmt: skip
-    noisewise("release", "two-means", "people.csv", *words, "--epsilon", "2", "--out", "r.json")
-    assert "two-means" in noisewise("inspect", "r.json")
-    assert "means of before and after" in noisewise("infer", "r.json", "--out", "p.nc")
-    (row,) = json.loads(noisewise("predict", "p.nc", "--json"))
+    commands = [
+        ("release", "two-means", "people.csv", *words, "--epsilon", "2", "--out", "r.json"),
+        ("inspect", "r.json"),
+        ("infer", "r.json", "--out", "p.nc"),
+        ("predict", "p.nc", "--json"),
+        ("report", "p.nc", "--out", "page.html"),
+        ("plan", "two-means", *words, "--n", "500", "--epsilon", "1,2", "--trials", "10"),
+        ("check", "r.json", "--trials", "50"),
+    ]
+    paths = [str(tmp_path), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ended = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_THE_OTHER, json.dumps(commands)], cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    _, inspected, inferred, predicted, _, planned, checked = json.loads(ended.stdout)
+    assert "two-means" in inspected
+    assert "means of before and after" in inferred
+    (row,) = json.loads(predicted)
     assert row["lower"] < 3 < row["upper"]
-    noisewise("report", "p.nc", "--out", "page.html")
     assert "before minus after" in (tmp_path / "page.html").read_text()
-    plan = noisewise(
-        "plan", "two-means", *words, "--n", "500", "--epsilon", "1,2", "--trials", "10"
-    )
-    assert "means of before and after" in plan
-    assert "Use exact" in noisewise("check", "r.json", "--trials", "50")
+    assert "means of before and after" in planned
+    assert "Use exact" in checked
+
+
+ONE_AFTER_THE_OTHER = """
+import contextlib, io, json, sys
+from noisewise.cli.main import run
+said = []
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["noisewise", *words]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            run()
+        except SystemExit as ended:
+            if ended.code:
+                sys.exit(ended.code)
+    said.append(out.getvalue())
+print(json.dumps(said))
+"""
+"""A process of its own that runs commands: the package's entry points are read when it starts."""
 
 
 def test_a_model_registered_twice(registered: Any) -> None:

@@ -103,11 +103,12 @@ def _analyst(release: Release, out: Path, console: Console) -> dict[str, Result]
     posts = {method: infer(release, method) for method in ("exact", "naive")}
     posts["exact"].save(out / "posterior.nc")
     table = Table(title="Slope; 95 % intervals", title_justify="left")
-    for name in ("method", "mean", "lower", "upper", "width"):
+    for name in ("method", "median", "lower", "upper", "width"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for method, post in posts.items():
         row = post.summary().loc[X]
-        numbers = (row["mean"], row["lower"], row["upper"], row["upper"] - row["lower"])
+        middle = float(np.median(post.draws[X]))
+        numbers = (middle, row["lower"], row["upper"], row["upper"] - row["lower"])
         table.add_row(method, *(f"{v:.2f}" for v in numbers))
     console.print(table)
     console.print(posts["exact"].status)
@@ -146,7 +147,7 @@ def _danger(console: Console) -> None:
         shown.add_column(name, justify="right")
     counts = {}
     for method in ("exact", "naive"):
-        drawn = infer(made, method, progress=False).draws[X].reshape(COPIES, -1)
+        drawn = infer(made, method, draws=250, progress=False).draws[X].reshape(COPIES, -1)
         low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
         held, sure, wrong = (low <= slope) & (slope <= high), (low > 0) | (high < 0), high < 0
         counts[method] = [int(v.sum()) for v in (held, sure, wrong)]
