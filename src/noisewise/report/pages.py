@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import Release
+from noisewise.artifact import Bounds, Censored, Release
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -112,16 +112,24 @@ def _bounds(release: Release) -> str:
         return ""
     chosen = {s.column for s in release.selections}
     rows = [
-        (column, b.lower, b.upper, "by private quantiles" if column in chosen else "by the owner")
+        (column, b.lower, b.upper, _cut_sides(b), _chooser(column in chosen))
         for column, b in release.bounds.items()
     ]
     dropped = any(getattr(b.statistic, "outside", "") == "drop" for b in release.blocks)
     fate = "were left out of the sums" if dropped else "were moved to the nearer bound"
     return html.table(
         f"Bounds, which are public; values outside {fate}",
-        ("column", "lower", "upper", "chosen"),
+        ("column", "lower", "upper", "cut values off", "chosen"),
         rows,
     )
+
+
+def _cut_sides(bounds: Bounds) -> str:
+    return bounds.sides if isinstance(bounds, Censored) else "no, a natural range"
+
+
+def _chooser(privately: bool) -> str:
+    return "by private quantiles" if privately else "by the owner"
 
 
 def _sums(release: Release) -> str:
