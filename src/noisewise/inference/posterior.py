@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.clamping import clamping_in_words
 from noisewise.inference.result import Result
 
 if TYPE_CHECKING:
@@ -99,7 +100,21 @@ class Posterior(Result):
         return not self.unconverged
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """Return what to know before the numbers, a sentence each, without its full stop."""
+        return tuple(
+            words
+            for release in self.releases
+            for words in clamping_in_words(release, taken_as_normal=False)
+        )
+
+    @property
     def status(self) -> str:
+        """Say whether it converged, what to do if not, and what else to know."""
+        return ". ".join((self.convergence, *self.cautions))
+
+    @property
+    def convergence(self) -> str:
         """Say whether it converged, and what to do if not."""
         bad = self.unconverged
         if not bad:

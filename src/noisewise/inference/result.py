@@ -43,6 +43,8 @@ class Result(ABC):
     """How it was inferred."""
     draws: Mapping[Any, np.ndarray]
     """Draws by name: arrays (chain, draw), or (group, chain, draw) where grouped."""
+    predicts_clamped: ClassVar[bool] = False
+    """Whether ``predict`` takes ``clamped=True``: new records moved to the bounds."""
 
     @property
     @abstractmethod
@@ -70,6 +72,16 @@ class Result(ABC):
     @property
     def covariates(self) -> tuple[str, ...]:
         """Return the columns to which a prediction needs values."""
+        return ()
+
+    @property
+    def convergence(self) -> str:
+        """Say whether the computation converged; ``status`` without the cautions."""
+        return self.status
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Return what to know before the numbers, a sentence each, without its full stop."""
         return ()
 
     def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:

@@ -193,7 +193,9 @@ class Analyst(ABC, Generic[P]):
     def problem(self, releases: Sequence[Release], question: Question) -> P:
         """Read one release, or several of the same records, into what the methods need."""
 
-    def cautions(self, problem: P, question: Question) -> tuple[str, ...]:
+    def cautions(
+        self, problem: P, question: Question, releases: Sequence[Release]
+    ) -> tuple[str, ...]:
         """Return warnings about the problem, before anything is sampled."""
         return ()
 

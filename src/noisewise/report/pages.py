@@ -171,7 +171,8 @@ def calibration(check: Check | None) -> str:
         "drawn from the prior. A method can be trusted here if the truth is found where the method "
         "says it is."
     )
-    verdict = html.verdict(check.recommended is not None, check.advice)
+    cautions = "".join(html.verdict(False, "To know first", f"{c}.") for c in check.cautions)
+    verdict = cautions + html.verdict(check.recommended is not None, check.advice)
     rows = [
         (
             m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i], m.p_values[i],
@@ -197,7 +198,7 @@ def check_page(check: Check) -> str:
     """Return the page of a calibration check alone."""
     lead = html.paragraphs(
         "Simulation-based calibration with a release's own settings. The release's numbers were "
-        "not looked at; no budget was spent."
+        "not looked at, but for a count of clamped records; no budget was spent."
     )
     rows = [(k, str(v)) for k, v in check.settings.items()]
     sections = (
@@ -297,7 +298,9 @@ def posterior_page(post: Posterior, title: str, prediction: str, check: Check | 
 
 
 def _result(post: Posterior) -> str:
-    verdicts = html.verdict(post.converged, post.status.split(":")[0].capitalize(), post.status)
+    verdicts = "".join(html.verdict(False, "To know first", f"{c}.") for c in post.cautions)
+    words = post.convergence
+    verdicts += html.verdict(post.converged, words.split(":")[0].capitalize(), words)
     if post.method == "naive":
         verdicts += html.verdict(
             False, "Do not rely on these intervals", "The method ignores the privacy noise."

@@ -1,9 +1,9 @@
 """Columns whose bounds cut values off: from the moments of clamped records to the law behind them.
 
-A record w* ~ N(μ, Σ) is clamped to w before it is summed, so the released sums are of w. The sampler
-of ``exact.py`` takes w for normal, which is wrong about what its moments mean and hardly about how
-far they scatter (clamped records scatter less). So every draw of mean m and covariance C of the
-clamped records is turned into the (μ, Σ) that has those clamped moments.
+A record w* ~ N(μ, Σ) is clamped to w before it is summed, so the released sums are of w. The
+sampler of ``exact.py`` takes w for normal, which is wrong about what its moments mean and hardly
+about how far they scatter (clamped records scatter less). So every draw of mean m and covariance C
+of the clamped records is turned into the (μ, Σ) that has those clamped moments.
 
 *Each column* (J. Tobin, "Estimation of relationships for limited dependent variables", Econometrica
 26, 1958). In the box, with α = (-1 - μ)/σ, β = (1 - μ)/σ and P = Φ(β) - Φ(α) the share inside,
@@ -42,6 +42,8 @@ LEAST_INSIDE = 0.1
 (chosen). Where noise makes a draw of moments impossible, the nearest possible ones are taken."""
 LEAST_EIGENVALUE = 1e-9
 """Floor of the eigenvalues of a correlation matrix that was put together pair by pair (chosen)."""
+MAX_DRAWS_AT_ONCE = 2**16
+"""Draws that are turned at once (chosen: some 100 MB for four columns)."""
 
 
 class Cuts(NamedTuple):
@@ -49,11 +51,6 @@ class Cuts(NamedTuple):
 
     lower: np.ndarray
     upper: np.ndarray
-
-    @property
-    def any(self) -> np.ndarray:
-        """Return which columns are cut at all."""
-        return self.lower | self.upper
 
 
 class _Margin(NamedTuple):
@@ -170,7 +167,7 @@ def hermite_coefficients(mu: np.ndarray, sigma: np.ndarray, lower: bool, upper: 
 def unclamped_correlation(covariance: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Return ρ with Σ_k ρ^k products_k = covariance; ±1 where none is large enough."""
     if not products[1:].any():
-        return np.clip(covariance / products[0], -1, 1)
+        return np.asarray(np.clip(covariance / products[0], -1, 1))
     low, high = -np.ones_like(covariance), np.ones_like(covariance)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
@@ -179,7 +176,7 @@ def unclamped_correlation(covariance: np.ndarray, products: np.ndarray) -> np.nd
             value = term + middle * value
         below = middle * value < covariance
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return (low + high) / 2
+    return np.asarray((low + high) / 2)
 
 
 def unclamped_law(
@@ -208,7 +205,7 @@ def unclamped_law(
 
 
 def _positive_definite(correlation: np.ndarray) -> np.ndarray:
-    """Return the matrix itself, or, where pairs contradict each other, one with no eigenvalue ≤ 0."""
+    """Return the matrix, mended where its pairs contradict each other."""
     values, vectors = np.linalg.eigh(correlation)
     bad = values[..., 0] < LEAST_EIGENVALUE
     if not bad.any():
@@ -232,6 +229,19 @@ def unclamped_parameters(
         x_covariance: of clamped covariates (…, covariate, covariate).
         cuts: which ends cut.
     """
+    d, batch = x_mean.shape[-1], x_mean.shape[:-1]
+    parameters, x_mean = parameters.reshape(-1, d + 2), x_mean.reshape(-1, d)
+    x_covariance = x_covariance.reshape(-1, d, d)
+    slabs = [slice(i, i + MAX_DRAWS_AT_ONCE) for i in range(0, len(x_mean), MAX_DRAWS_AT_ONCE)]
+    parts = [_unclamped(parameters[s], x_mean[s], x_covariance[s], cuts) for s in slabs]
+    drawn, mean, law = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return drawn.reshape(*batch, d + 2), mean.reshape(*batch, d), law.reshape(*batch, d, d)
+
+
+def _unclamped(
+    parameters: np.ndarray, x_mean: np.ndarray, x_covariance: np.ndarray, cuts: Cuts
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the same of draws (draw, …) that fit memory."""
     d = x_mean.shape[-1]
     slopes, intercept, variance = parameters[..., :d], parameters[..., d], parameters[..., d + 1]
     both = np.einsum("...ij,...j->...i", x_covariance, slopes)

@@ -27,6 +27,7 @@ from noisewise.models.linear_regression import censoring, collapsed, scale_free
 from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.models.linear_regression.coordinates import Point, Shape, point, released
+from noisewise.models.linear_regression.initial_values import DrawnParameters, prior_parameters
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.convergence import diagnose_groups
@@ -98,12 +99,24 @@ def prior_in_words(problem: RegressionProblem) -> str:
 def draws_before(problem: RegressionProblem, number: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Draw every coefficient and the error variance from the problem's prior, by name."""
     names = (*problem.x, "intercept", "sigma2")
-    if not problem.scale_free:
-        return prior_draws(problem.response, names, number, seed)
     rng = np.random.default_rng(seed)
-    drawn, _ = scale_free.draw_parameters(rng, (number,), len(problem.x), float(problem.n[0]))
-    box = np.column_stack([drawn.theta, drawn.variance])
+    if problem.scale_free:
+        drawn, _ = scale_free.draw_parameters(rng, (number,), len(problem.x), float(problem.n[0]))
+    elif problem.cuts is None:
+        return prior_draws(problem.response, names, number, seed)
+    else:
+        drawn = prior_parameters(rng, problem.box_prior, (number,))
+    box = parameters_before_clamping(drawn, problem.cuts)
     return dict(zip(names, problem.units.to_user(box).T, strict=True))
+
+
+def parameters_before_clamping(drawn: DrawnParameters, cuts: Cuts | None) -> np.ndarray:
+    """Return (θ, σ²) of drawn laws (draw, parameter), of the records before clamping if cut."""
+    box = np.column_stack([drawn.theta, drawn.variance])
+    if cuts is None:
+        return box
+    covariance = drawn.x_factor @ np.swapaxes(drawn.x_factor, -1, -2)
+    return censoring.unclamped_parameters(box, drawn.x_mean, covariance, cuts)[0]
 
 
 def prior_draws(
@@ -253,9 +266,10 @@ def draw_coefficients(
         cuts: which bounds cut values off; what is drawn is then of records before clamping.
     """
     if cuts is None:
-        return _draw_in_box(key, positions, n, given, shape, back)
+        user: jax.Array = _draw_in_box(key, positions, n, given, shape, back)
+        return user
     drawn, _, _ = _draw_unclamped(key, positions, n, given, shape, cuts)
-    return np.einsum("ij,gctj->igct", back[0], drawn) + back[1][:, None, None, None]
+    return np.asarray(np.einsum("ij,gctj->igct", back[0], drawn) + back[1][:, None, None, None])
 
 
 def _draw_unclamped(

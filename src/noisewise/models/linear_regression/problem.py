@@ -157,11 +157,9 @@ def regression_problem(
 
 def _cuts(bounds: Sequence[Bounds]) -> Cuts | None:
     """Return which ends of the columns' bounds cut values off; None where none does."""
-    sides = [b.sides if isinstance(b, Censored) else "" for b in bounds]
-    if not any(sides):
-        return None
-    lower, upper = (np.array([s in ("both", end) for s in sides]) for end in ("lower", "upper"))
-    return Cuts(lower, upper)
+    cut = [(b.cuts_lower, b.cuts_upper) if isinstance(b, Censored) else (False, False)
+           for b in bounds]  # fmt: skip
+    return Cuts(*np.array(cut).T) if np.any(cut) else None
 
 
 def _monomials(
