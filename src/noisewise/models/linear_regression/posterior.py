@@ -9,8 +9,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.user_warnings import warn_user
-from noisewise.inference.posterior import Posterior
-from noisewise.inference.result import Prediction
+from noisewise.inference.results import Posterior, Prediction
 
 
 @dataclass(frozen=True, eq=False, repr=False)
