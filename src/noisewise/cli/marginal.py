@@ -9,9 +9,15 @@ import typer
 
 from noisewise.artifact import ArgumentError
 from noisewise.cli.console import frame_table, plain_console, show_json
-from noisewise.cli.files import ResultFile, check_table, load_result, write_table
 from noisewise.cli.parsing import parse_names
-from noisewise.cli.shared_options import AsJson, TableFile
+from noisewise.cli.shared_options import (
+    AsJson,
+    ResultFile,
+    TableFile,
+    check_table,
+    load_result,
+    write_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

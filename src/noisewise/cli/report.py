@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from noisewise.cli.files import check_page
+from noisewise.cli.shared_options import check_page
 
 
 def report(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from noisewise.cli.files import ResultFile, check_table, load_result, write_table
+from noisewise.cli.shared_options import ResultFile, check_table, load_result, write_table
 
 
 def sample(
