@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.regression_paper.simulate import simulate
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.linear_regression import exact, gibbs, gibbs_methods, individual_mcmc
 from noisewise.models.linear_regression.problem import RegressionProblem
 from tests.reference import regression_reference as reference

@@ -7,10 +7,26 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.engines.postgres import PostgresMissing, postgres_server
+
+# Half of the suite's time is compiling and waiting for threads, and no result depends on either.
+# Read when the libraries are first used, here and in the processes that tests start.
+for name, value in {
+    # Two workers on two cores: a second thread only waits for the first (NPROC is XLA's).
+    "NPROC": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    # Fewer of LLVM's passes.
+    "XLA_FLAGS": "--xla_backend_optimization_level=1",
+    # What one worker compiled, however small, the other and later runs load; `make clean` drops it.
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / "build" / "tests" / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}.items():
+    os.environ.setdefault(name, value)
 
 # What is counted of sources that are no local files goes to a folder of the tests, here and in the
 # processes that tests start, never to the user's own.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from noisewise.inference.posterior import Posterior
+    from noisewise.inference.results import Posterior
 
 __all__ = ["coverage_points", "posterior_against_prior", "rank_ecdf", "trace"]
 

@@ -97,7 +97,7 @@ def test_a_warning_if_not_converged(
     noisewise: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4,000 draws cannot be 5,000 effective ones."""
-    monkeypatch.setattr("noisewise.inference.posterior.ESS", 5000)
+    monkeypatch.setattr("noisewise.inference.results.ESS", 5000)
     words = ("--method", "naive", "-o", tmp_path / "p.nc")
     seen = noisewise("infer", published(tmp_path), *words)
     assert seen.code == 0

@@ -21,7 +21,7 @@ from experiments.regression_paper.simulate import (
 )
 from noisewise import diagnostics
 from noisewise.inference import methods
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.linear_regression import exact
 
 

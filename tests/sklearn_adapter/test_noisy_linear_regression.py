@@ -98,7 +98,7 @@ def test_refusals(given: nw.Release) -> None:
 
 
 def test_a_warning_if_not_converged(given: nw.Release, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noisewise.inference.posterior.ESS", 5000)
+    monkeypatch.setattr("noisewise.inference.results.ESS", 5000)
     with pytest.warns(ConvergenceWarning, match="not converged"):
         NoisyLinearRegression(method="naive").fit(given)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.inference import Posterior, Prediction
-from noisewise.inference.posterior import by_name
+from noisewise.inference.results import by_name
 from noisewise.models import Analyst, Method, Question
 from noisewise.models.base import Progress
 from noisewise.numerics.convergence import diagnose_groups

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import plain_console, show_json
-from noisewise.cli.files import check_page, check_writable
 from noisewise.cli.shared_options import (
     AsJson,
     ModelOptions,
@@ -20,6 +19,8 @@ from noisewise.cli.shared_options import (
     PageFile,
     PriorFile,
     SimulationSeed,
+    check_page,
+    check_writable,
     read_options,
     read_prior_option,
 )

@@ -65,7 +65,7 @@ def _make(folder: Path) -> None:
 def _owner(out: Path, console: Console) -> Release:
     """Release the sensitive table; return the public file's content."""
     from noisewise import datasets, release
-    from noisewise.datasets.cirrhosis import BOUNDS
+    from noisewise.datasets import CIRRHOSIS_BOUNDS
     from noisewise.privacy.ledger import open_ledger
 
     console.print("THE OWNER", style="bold")
@@ -79,7 +79,7 @@ def _owner(out: Path, console: Console) -> Release:
             ledger.set_budget("cirrhosis", epsilon=100.0, neighbours="replace-one")
     console.print(f"2. A ledger with a budget of epsilon = 100 for it: {book}")
     made = release.linear_regression(
-        datasets.cirrhosis(), x=[X], y=Y, bounds={c: BOUNDS[c] for c in (X, Y)},
+        datasets.cirrhosis(), x=[X], y=Y, bounds={c: CIRRHOSIS_BOUNDS[c] for c in (X, Y)},
         epsilon=EPSILON, ledger=book, dataset="cirrhosis",
     )  # fmt: skip
     path = made.save(out / "release.json")
@@ -125,7 +125,7 @@ def _danger(console: Console) -> None:
     import pyarrow as pa
 
     from noisewise import datasets, release
-    from noisewise.datasets.cirrhosis import BOUNDS
+    from noisewise.datasets import CIRRHOSIS_BOUNDS
     from noisewise.inference import infer
 
     table = datasets.cirrhosis()
@@ -133,7 +133,7 @@ def _danger(console: Console) -> None:
     slope = float(np.polyfit(x, y, 1)[0])
     copies = [table.append_column("copy", pa.array([i] * table.num_rows)) for i in range(COPIES)]
     made = release.linear_regression(
-        pa.concat_tables(copies), x=[X], y=Y, bounds={c: BOUNDS[c] for c in (X, Y)},
+        pa.concat_tables(copies), x=[X], y=Y, bounds={c: CIRRHOSIS_BOUNDS[c] for c in (X, Y)},
         epsilon=EPSILON, groups={"copy": range(COPIES)}, sizes="public",
     )  # fmt: skip
     console.print(

@@ -9,7 +9,6 @@ import typer
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import frame_table, plain_console, show_json
-from noisewise.cli.files import check_writable
 from noisewise.cli.messages import Flag, in_shell_words
 from noisewise.cli.shared_options import (
     AsJson,
@@ -17,6 +16,7 @@ from noisewise.cli.shared_options import (
     OtherCovariates,
     OtherResponse,
     PriorFile,
+    check_writable,
     read_options,
     read_prior_option,
 )

@@ -14,7 +14,6 @@ from rich.table import Table
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli import words
 from noisewise.cli.console import plain_console, show_json
-from noisewise.cli.files import check_page
 from noisewise.cli.messages import in_shell_words
 from noisewise.cli.parsing import parse_number, parse_numbers
 from noisewise.cli.shared_options import (
@@ -22,6 +21,7 @@ from noisewise.cli.shared_options import (
     PageFile,
     PriorFile,
     SimulationSeed,
+    check_page,
     read_prior_option,
 )
 from noisewise.models import Model, Owner, Word

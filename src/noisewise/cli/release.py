@@ -15,9 +15,8 @@ from noisewise.artifact import ArgumentError, NoisewiseError, Release, ReleaseEr
 from noisewise.artifact.user_warnings import LargeEpsilonWarning
 from noisewise.cli import words
 from noisewise.cli.console import reading, show_json
-from noisewise.cli.files import check_writable
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.shared_options import AsJson
+from noisewise.cli.shared_options import AsJson, check_writable
 from noisewise.models import Model, Owner
 from noisewise.privacy.ledger import Account, DefaultLedger, open_ledger, source_ledger
 from noisewise.privacy.ledger.accounts import decimal

@@ -5,20 +5,7 @@ from __future__ import annotations
 import typer
 
 from noisewise import __version__
-from noisewise.cli import (
-    check,
-    demo,
-    infer,
-    inspect,
-    ledger,
-    marginal,
-    plan,
-    predict,
-    release,
-    report,
-    reproduce,
-    sample,
-)
+from noisewise.cli import check, demo, infer, inspect, ledger, plan, release, reproduce, results
 
 app = typer.Typer(
     name="noisewise",
@@ -32,11 +19,11 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(plan.app, name="plan")
 app.command("inspect")(inspect.inspect)
 app.command("infer")(infer.infer)
-app.command("predict")(predict.predict)
-app.command("sample")(sample.sample)
-app.command("marginal")(marginal.marginal)
+app.command("predict")(results.predict)
+app.command("sample")(results.sample)
+app.command("marginal")(results.marginal)
 app.command("check")(check.check)
-app.command("report")(report.report)
+app.command("report")(results.report)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
 

@@ -1,5 +1,8 @@
 """One table that ships with noisewise, and two simulated after studies that are not public.
 
+``cirrhosis``: drinking and cirrhosis in 46 US states (K. A. Brownlee, Statistical Theory and
+Methodology in Science and Engineering, 2nd ed., Wiley 1965, pp. 464-465).
+
 ``social_mobility``: the Opportunity Insights study of Illinois (thesis, section 5.4). One row per
 person: the tract they grew up in, their parents' income rank (``pir``) and their own as adults
 (``kir``), both in [0, 1]. The published form is reproduced: 3,108 tracts whose sizes have a long
@@ -11,12 +14,13 @@ ever seen, a few all day long). ``hour_segments`` is the loader, for such a log 
 notes where each person is every ten minutes and cuts a day into hours, the records of a graphical
 model. A person is one day of one user.
 
-The numbers of both are made up, so NumPy's generator is the right one.
+The numbers of the latter two are made up, so NumPy's generator is the right one.
 """
 
 from __future__ import annotations
 
 import os
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -24,14 +28,44 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from noisewise.datasets.cirrhosis import cirrhosis, cirrhosis_path
-
 __all__ = ["cirrhosis", "cirrhosis_path", "hour_segments", "social_mobility", "wifi_log"]
+
+CIRRHOSIS_BOUNDS = {
+    "urban_percent": (0.0, 100.0),
+    "late_births_reciprocal": (0.0, 100.0),
+    "wine_per_capita": (0.0, 40.0),
+    "liquor_per_capita": (0.0, 200.0),
+    "cirrhosis_death_rate": (0.0, 150.0),
+}
+"""Round limits anyone could have named without the table: a share is at most 100 %, and so on."""
 
 TRACTS = 3108
 """Census tracts of Illinois in the study."""
 SMALLEST_TRACT, LARGEST_TRACT = 20, 446
 """People in the smallest and the largest tract, as published."""
+
+
+def cirrhosis_path() -> Path:
+    """Return where the CSV file lies on disk.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.datasets.cirrhosis_path().name
+        'cirrhosis.csv'
+    """
+    return Path(str(files("noisewise.datasets") / "cirrhosis.csv"))
+
+
+def cirrhosis() -> pa.Table:
+    """Return the table: 46 rows, one per state; all columns numeric.
+
+    Example:
+        >>> import noisewise as nw
+        >>> table = nw.datasets.cirrhosis()
+        >>> table.num_rows, table.column_names[0]
+        (46, 'urban_percent')
+    """
+    return pyarrow.csv.read_csv(cirrhosis_path())
 
 
 def social_mobility(*, tracts: int = TRACTS, seed: int = 0) -> pa.Table:

@@ -4,9 +4,8 @@ It needs jax, numpy and scipy, and nothing of the owner's half.
 """
 
 from noisewise.inference.api import infer, load, methods
-from noisewise.inference.posterior import Posterior
 from noisewise.inference.posterior_files import load_posterior
-from noisewise.inference.result import CategoryPrediction, Prediction, Result
+from noisewise.inference.results import CategoryPrediction, Posterior, Prediction, Result
 
 __all__ = [
     "CategoryPrediction",

@@ -19,8 +19,7 @@ from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import shown
 from noisewise.inference import combine
-from noisewise.inference.posterior import Posterior
-from noisewise.inference.result import Result
+from noisewise.inference.results import Posterior, Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from noisewise.artifact import ArgumentError, Level, Release, ReleaseError
 from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.validation import is_printable, levels, shown, text
 from noisewise.artifact.version import VERSION as SOFTWARE
-from noisewise.inference.posterior import Posterior
-from noisewise.inference.result import Result
+from noisewise.inference.results import Posterior, Result
 
 if TYPE_CHECKING:
     import xarray

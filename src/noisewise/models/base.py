@@ -34,8 +34,7 @@ from noisewise.artifact.user_warnings import warn_user
 if TYPE_CHECKING:
     import numpy as np
 
-    from noisewise.inference.posterior import Posterior
-    from noisewise.inference.result import Result
+    from noisewise.inference.results import Posterior, Result
     from noisewise.simulate.calibration_check import Check
     from noisewise.simulate.trials import Outcome, Scene, Trials
 

@@ -11,7 +11,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.report.html import write
 
 if TYPE_CHECKING:
-    from noisewise.inference.result import Result
+    from noisewise.inference.results import Result
     from noisewise.simulate import Check, Plan
 
 __all__ = ["render", "save"]
@@ -39,7 +39,7 @@ def render(
         >>> page.startswith("<!doctype html>")
         True
     """
-    from noisewise.inference.result import Result
+    from noisewise.inference.results import Result
     from noisewise.report.pages import check_page, plan_page
     from noisewise.simulate import Check, Plan, load_check
 

@@ -13,7 +13,7 @@ from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
 if TYPE_CHECKING:
-    from noisewise.inference.posterior import Posterior
+    from noisewise.inference.results import Posterior
     from noisewise.simulate import Check, Plan
 
 INFER_FIRST = (

@@ -17,7 +17,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.clamping import clamping_in_words
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import usable_groups
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Analyst, Progress, Question, Simulator
 
 CHAINS, DRAWS = 4, 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.linear_regression import exact, gibbs_methods
 from noisewise.models.linear_regression.problem import RegressionProblem
 from tests.inference.agreement import TOLERANCE, departures, summary

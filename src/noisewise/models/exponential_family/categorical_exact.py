@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from noisewise.artifact import ArgumentError
 from noisewise.inference.combine import Observation
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.family import Conjugate, draw_parameters
 from noisewise.models.exponential_family.posterior import assemble_posterior

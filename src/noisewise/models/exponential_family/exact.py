@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family import categorical_exact, normal_exact, parameter_grid
 from noisewise.models.exponential_family.families import Categorical, Normal, find_family

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact.user_warnings import warn_user
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.families import Categorical, Normal
 from noisewise.models.exponential_family.family import TINY, Conjugate, Family

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.user_warnings import warn_user
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family.normal_likelihood import (
     BoxInterval,

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.posterior import Posterior, by_name
-from noisewise.inference.result import CategoryPrediction, Prediction
+from noisewise.inference.results import CategoryPrediction, Posterior, Prediction, by_name
 from noisewise.models.exponential_family.families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
 from noisewise.models.exponential_family.problem import FamilyProblem

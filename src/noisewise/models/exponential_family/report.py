@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.inference.result import CategoryPrediction, Result
+from noisewise.inference.results import CategoryPrediction, Result
 from noisewise.models.exponential_family.posterior import FamilyPosterior
 from noisewise.report import drawings, html
 from noisewise.report.pages import INFER_FIRST, posterior_page

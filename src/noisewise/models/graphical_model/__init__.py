@@ -17,7 +17,7 @@ from noisewise.artifact import Release
 from noisewise.models.base import Model, register
 
 if TYPE_CHECKING:
-    from noisewise.inference.result import Result
+    from noisewise.inference.results import Result
 
 
 class GraphicalModelRelease(Release):

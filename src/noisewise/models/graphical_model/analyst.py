@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
 from noisewise.artifact import ArgumentError, Level, Release
-from noisewise.inference.result import Result
+from noisewise.inference.results import Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.graphical_model import collective_em, maximum_likelihood, nuts
 from noisewise.models.graphical_model.groups import GraphicalGroups

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
-from noisewise.inference.result import Result
+from noisewise.inference.results import Result
 from noisewise.models.graphical_model.model import (
     MODEL_FORMAT,
     GraphicalModel,

@@ -14,7 +14,7 @@ import numpy as np
 
 from noisewise.artifact import AbsentError, ArgumentError, Level
 from noisewise.artifact.validation import is_printable
-from noisewise.inference.result import Result
+from noisewise.inference.results import Result
 from noisewise.models.graphical_model.marginal_oracle import (
     DEFAULT_MEMORY,
     Oracle,

@@ -12,7 +12,7 @@ from noisewise.report import drawings, html
 from noisewise.report.pages import INFER_FIRST
 
 if TYPE_CHECKING:
-    from noisewise.inference.result import Result
+    from noisewise.inference.results import Result
     from noisewise.simulate import Check
 
 

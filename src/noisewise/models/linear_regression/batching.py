@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from noisewise.inference.posterior import ESS, RHAT
+from noisewise.inference.results import ESS, RHAT
 from noisewise.models.linear_regression.coordinates import Shape, full_rank
 from noisewise.models.linear_regression.posterior_draws import LatentDraws, draw_latent, latent_fit
 from noisewise.models.linear_regression.problem import RegressionProblem, subset

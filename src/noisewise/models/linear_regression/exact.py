@@ -19,7 +19,7 @@ import numpy as np
 
 from noisewise.inference import adaptation, hmc
 from noisewise.inference.combine import averaged
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import batching, collapsed, kinked_hmc, scale_free
 from noisewise.models.linear_regression.batching import BatchDraws, CollectedDraws, shape_of

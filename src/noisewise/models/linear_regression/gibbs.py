@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import collapsed
 from noisewise.models.linear_regression.coordinates import Point, released

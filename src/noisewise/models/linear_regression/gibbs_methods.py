@@ -39,7 +39,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import collapsed, gibbs, record_moments
 from noisewise.models.linear_regression.coordinates import Point

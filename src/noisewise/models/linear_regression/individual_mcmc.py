@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.posterior import Posterior
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.models.linear_regression.posterior_draws import posterior_from_box

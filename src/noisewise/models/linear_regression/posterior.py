@@ -10,8 +10,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Bounds
 from noisewise.artifact.clamping import clamping_in_words
 from noisewise.artifact.user_warnings import warn_user
-from noisewise.inference.posterior import Posterior
-from noisewise.inference.result import Prediction
+from noisewise.inference.results import Posterior, Prediction
 from noisewise.models.linear_regression.censoring import clamped_margin
 
 

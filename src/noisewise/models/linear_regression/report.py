@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.inference.result import Result
+from noisewise.inference.results import Result
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.report import drawings, html
 from noisewise.report.pages import INFER_FIRST

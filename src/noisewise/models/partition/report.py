@@ -11,7 +11,7 @@ from noisewise.report import html
 from noisewise.report.pages import promise, release_content
 
 if TYPE_CHECKING:
-    from noisewise.inference.result import Result
+    from noisewise.inference.results import Result
     from noisewise.simulate import Check
 
 GIVEN = "; they do not cover a private search that missed"

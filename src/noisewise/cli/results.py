@@ -1,7 +1,11 @@
-"""``noisewise predict RESULT``: what a new record will be, in the user's units."""
+"""Verbs that read what ``infer`` wrote: ``predict``, ``marginal``, ``sample`` and ``report``.
+
+Each shows or writes what the result says, in the user's units; none costs any budget.
+"""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +14,16 @@ import typer
 
 from noisewise.artifact import ArgumentError
 from noisewise.cli.console import frame_table, plain_console, show_json
-from noisewise.cli.files import ResultFile, check_table, load_result, write_table
-from noisewise.cli.parsing import parse_assignments, parse_number
-from noisewise.cli.shared_options import AsJson, TableFile
+from noisewise.cli.parsing import parse_assignments, parse_names, parse_number
+from noisewise.cli.shared_options import (
+    AsJson,
+    ResultFile,
+    TableFile,
+    check_page,
+    check_table,
+    load_result,
+    write_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,3 +179,122 @@ def _predicted(prediction: Prediction, level: float) -> dict[str, np.ndarray]:
         "mean_lower": line[:, 0],
         "mean_upper": line[:, 1],
     }
+
+
+def marginal(
+    result: ResultFile,
+    columns: Annotated[
+        str, typer.Option(metavar="COLUMN,COLUMN", help="One column, or several jointly.")
+    ],
+    interval: Annotated[
+        float, typer.Option(metavar="P", help="Of posteriors: the probability of each interval.")
+    ] = 0.95,
+    out: TableFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how probable every combination of some columns' levels is, one row per cell.
+
+    Posteriors give intervals too: `lower` and `upper`.
+    """
+    if not 0 < interval < 1:
+        raise ArgumentError(f"--interval: must be between 0 and 1, not {interval!r}")
+    check_table(out)
+    loaded = load_result(result)
+    rows = marginal_rows(loaded, parse_names(columns), interval)
+    if out is not None:
+        write_table(rows, out)
+        typer.echo(f"wrote {out}")
+    elif as_json:
+        show_json(rows.to_dict("records"))
+    else:
+        title = f"Probabilities of {columns}, method {loaded.method}"
+        if "lower" in rows:
+            title += f"; {interval:.0%} intervals"
+        console = plain_console()
+        console.print(title, style="bold")
+        console.print(frame_table(rows, more="; --out writes them all"))
+
+
+def marginal_rows(result: Result, columns: list[str], interval: float) -> pd.DataFrame:
+    """Return one row per cell: its levels, ``probability`` and, of posteriors, the interval.
+
+    Args:
+        result: whose probabilities are asked for.
+        columns: one column, or several jointly.
+        interval: the probability of the intervals.
+    """
+    table = result.marginal(columns)
+    probabilities = table.to_series()
+    rows = probabilities.index.to_frame(index=False)
+    rows[_unused("probability", columns)] = probabilities.to_numpy()
+    if not result.has_intervals:
+        return rows
+    try:
+        ends = result.interval(columns, interval)
+    except ArgumentError as error:
+        warnings.warn(f"no intervals: {error}", UserWarning, stacklevel=2)
+        return rows
+    (bound,) = set(ends.dims) - set(table.dims)
+    for end in ("lower", "upper"):
+        cells = ends.sel({bound: end}).transpose(*table.dims)
+        rows[_unused(end, columns)] = cells.to_series().to_numpy()
+    return rows
+
+
+def _unused(name: str, columns: list[str]) -> str:
+    """Return the name, with underscores added until no column of the data is called so."""
+    while name in columns:
+        name += "_"
+    return name
+
+
+def sample(
+    result: ResultFile,
+    n: Annotated[
+        int, typer.Option("--n", metavar="N", help="Number of records, of every group if grouped.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the records go (.csv).")
+    ],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same records.")] = 0,
+) -> None:
+    """Draw synthetic records from a fitted model, and write them as CSV.
+
+    They cost no budget: they are made from the result, and never from the sensitive table. Of
+    groups the first column is the group.
+    """
+    check_table(out)
+    records = load_result(result).sample(n, seed=seed)
+    write_table(records, out)
+    typer.echo(f"wrote {out}: {len(records)} synthetic records")
+
+
+def report(
+    result: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULT",
+            help="A file that `noisewise infer` wrote, or a partition release, which is its own "
+            "answer.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the page goes (.html).")
+    ],
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What `noisewise check --out FILE` found, to be shown."),
+    ] = None,
+) -> None:
+    """Write one self-contained HTML page: guarantee, posterior, prediction, convergence.
+
+    It loads nothing from anywhere, and reads well on a phone, in the dark and on paper.
+    """
+    check_page(out, "--out")
+    from noisewise import report as pages
+    from noisewise.inference import load
+    from noisewise.simulate import load_check
+
+    checked = None if check is None else load_check(check)
+    pages.save(load(result), out, checked)
+    typer.echo(f"wrote {out}")
