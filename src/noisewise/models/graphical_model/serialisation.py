@@ -56,7 +56,9 @@ def read_json(path: Path) -> dict[str, Any]:
             )
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ArgumentError(f"{path}: cannot be read as a graphical model ({error})") from None
+        raise ArgumentError(
+            f"{path}: cannot be read as a graphical model ({_short(error)})"
+        ) from None
     return parse_json(text, path)
 
 
@@ -67,7 +69,9 @@ def parse_json(text: str, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ArgumentError(f"{path}: is nested too deeply to be a graphical model") from None
     except ValueError as error:
-        raise ArgumentError(f"{path}: cannot be read as a graphical model ({error})") from None
+        raise ArgumentError(
+            f"{path}: cannot be read as a graphical model ({_short(error)})"
+        ) from None
     if not isinstance(content, dict):
         raise ArgumentError(f"{path}: is not a noisewise graphical model")
     # Files of version 0.1 have no digest, nor has the model in an archive, which has its own.
@@ -164,7 +168,12 @@ class ArrayArchive:
         return shape, dtype
 
     def _refusal(self, error: BaseException) -> ArgumentError:
-        return ArgumentError(f"{self.path}: cannot be read as draws ({error})")
+        return ArgumentError(f"{self.path}: cannot be read as draws ({_short(error)})")
+
+
+def _short(error: BaseException) -> str:
+    """Return what a library says of a damaged file, which may quote the whole of it."""
+    return ascii(str(error))[1:-1][:200]
 
 
 def _same_shape(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
