@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +60,7 @@ def grouped(groups: int, path: Path) -> Path:
     ).save(path)
 
 
-def crossed(levels: dict[str, tuple[str, ...] | tuple[int, ...]], path: Path) -> Path:
+def crossed(levels: Mapping[str, tuple[str, ...] | tuple[int, ...]], path: Path) -> Path:
     """One table with very many cells."""
     table = Tables((tuple(levels),), levels)
     values = np.random.default_rng(0).integers(-5, 3000, (len(table.names), 1))

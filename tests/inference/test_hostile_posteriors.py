@@ -244,15 +244,29 @@ def test_a_heap_in_which_hdf5_would_read_for_ever(number: int, size: int, tmp_pa
 
 
 def test_a_refusal_does_not_quote_the_whole_file(tmp_path: Path) -> None:
-    content = bytearray(GRAPHICAL.read_bytes())
-    with zipfile.ZipFile(GRAPHICAL) as archive:
+    kept: Any = nw.load_posterior(GRAPHICAL)
+    path = kept.save(tmp_path / "a.npz")
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
         starts = [member.header_offset for member in archive.infolist()]
     for start in starts:  # the length of the name that stands before the member itself
         content[start + 26 : start + 28] = b"\xff\x3f"
-    (tmp_path / "a.npz").write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(ArgumentError, match="cannot be read as draws") as caught:
-        nw.load_posterior(tmp_path / "a.npz")
+        nw.load_posterior(path)
     assert len(str(caught.value)) < 1000
+
+
+def test_an_array_whose_head_is_no_python(tmp_path: Path) -> None:
+    kept: Any = nw.load_posterior(GRAPHICAL)
+    path = kept.save(tmp_path / "a.npz")
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content.replace(b"}", b"(") if "draws" in name else content)
+    with pytest.raises(ArgumentError, match="cannot be read as draws"):
+        nw.load_posterior(path)
 
 
 def test_a_changed_draw_is_found(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +27,6 @@ MAX_ARRAY_BYTES = 2**33
 FREE_BYTES, MAX_RATIO = 2**26, 32
 """An array may take 64 MiB, and 32 times the size of its file (chosen): random draws hardly
 compress, and zlib's deflate could hide a thousand times a file's size in it."""
-UNREADABLE = (
-    OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-"""What zipfile and NumPy raise over a file that is damaged or something else."""
 
 
 def write_json(content: Mapping[str, Any], path: Path) -> Path:
@@ -116,7 +110,7 @@ class ArrayArchive:
         try:
             self._bytes = path.stat().st_size
             self._zip = zipfile.ZipFile(path)
-        except UNREADABLE as error:
+        except Exception as error:  # noqa: BLE001  # zipfile raises anything over a damaged file
             raise self._refusal(error) from None
 
     def __enter__(self) -> ArrayArchive:
@@ -126,7 +120,8 @@ class ArrayArchive:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         self._zip.close()
-        if isinstance(error, UNREADABLE) and not isinstance(error, ArgumentError):
+        # NumPy takes the head of an array for Python, and may raise anything over it.
+        if isinstance(error, Exception) and not isinstance(error, ArgumentError):
             raise self._refusal(error) from None
 
     def __contains__(self, name: str) -> bool:
