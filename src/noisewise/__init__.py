@@ -7,14 +7,15 @@ where the other's libraries are absent.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
 
 if os.path.basename(getattr(sys, "argv", [""])[0]) == "noisewise":
     # The command itself: an interrupt must be understood while what follows is loaded.
-    importlib.import_module("noisewise.cli.first_moments")
+    import noisewise.cli.first_moments  # noqa: F401
+
+import importlib
+from typing import TYPE_CHECKING
 
 from noisewise import models
 from noisewise.artifact.version import VERSION as __version__

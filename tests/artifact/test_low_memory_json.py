@@ -13,10 +13,10 @@ from noisewise.artifact import low_memory_json
 @pytest.mark.parametrize("end", [b"", b" \n"])
 def test_a_comma_too_many_where_a_piece_ends(form: bytes, end: bytes) -> None:
     numbers = b"1," * (low_memory_json.CHUNK // 2 + 1) + end
-    low_memory_json.parse(form % (numbers + b"1"), dict)
+    low_memory_json.parse([form % (numbers + b"1")], dict)
     with pytest.raises(json.JSONDecodeError):
-        low_memory_json.parse(form % numbers, dict)
+        low_memory_json.parse([form % numbers], dict)
 
 
 def test_an_empty_list_of_many_blanks() -> None:
-    assert low_memory_json.parse(b"[%b]" % (b" " * 100), dict) == []
+    assert low_memory_json.parse([b"[%b]" % (b" " * 100)], dict) == []

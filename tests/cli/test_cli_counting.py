@@ -327,3 +327,22 @@ def test_a_delta_above_one_over_n_gets_a_word(release: Run, people: Path) -> Non
 def test_what_goes_together_is_said_with_dashes(release: Run, people: Path) -> None:
     assert "--max-records: goes with --unit, the column" in release(people, "--max-records", 2).err
     assert "--sizes: goes with --groups; without" in release(people, "--sizes", "public").err
+
+
+def test_the_ledger_is_shown_without_its_path(
+    release: Run, noisewise: Run, people: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(people.parent)
+    nothing = noisewise("ledger", "show")
+    beside = people.parent / FILE_NAME
+    assert (nothing.code, nothing.err) == (
+        1, f"error: there is no ledger in {beside} or {home / 'ledger.db'}; name one\n"
+    )  # fmt: skip
+    home.mkdir()
+    with open_ledger(home / "ledger.db", create=True) as book:
+        book.set_budget("elsewhere", epsilon=1.0)
+    assert "elsewhere" in noisewise("ledger", "show").out
+    release(people)
+    shown = noisewise("ledger", "show", "--json")
+    assert shown.err == f"The ledger in {beside}:\n"
+    assert [account["dataset"] for account in json.loads(shown.out)["accounts"]] == ["people.csv"]

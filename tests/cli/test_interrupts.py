@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -214,3 +215,23 @@ def test_a_note_is_shown_as_one(noisewise: Any, tmp_path: Path) -> None:
     assert " note " in said
     entries = json.loads(noisewise("ledger", "show", path, "--dataset", "people", "--json").out)
     assert len(entries["entries"]) == 3
+
+
+def test_an_interrupt_is_understood_before_anything_is_loaded(tmp_path: Path) -> None:
+    command = tmp_path / "noisewise"
+    command.write_text("from noisewise.cli.main import run\nrun()\n")
+    words = [sys.executable, "-X", "importtime", str(command), "--help"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    loaded = [line.rpartition("|")[2].strip() for line in said.splitlines()]
+    ready = loaded.index("noisewise.cli.first_moments")
+    assert loaded[loaded.index("site") + 1 : ready] == ["__future__", "noisewise.cli"]
+
+
+def test_an_interrupt_while_the_libraries_load_is_one_line(tmp_path: Path) -> None:
+    command = tmp_path / "noisewise"
+    raised = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport noisewise.cli.main\n"
+    command.write_text(f"import noisewise\n{raised}")
+    done = subprocess.run(
+        [sys.executable, str(command)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

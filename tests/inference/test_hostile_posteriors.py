@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import resource
+import subprocess
+import sys
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -222,6 +226,47 @@ def test_one_text_to_which_thousands_of_elements_point(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="more than such a file can hold"):
         nw.load_posterior(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**20  # 1 GiB would be all
+
+
+@pytest.mark.parametrize(("number", "size"), [(0, 0), (1, 2**64 - 16), (1, 2**64 - 64)])
+def test_a_heap_in_which_hdf5_would_read_for_ever(number: int, size: int, tmp_path: Path) -> None:
+    path = regression().save(tmp_path / "p.nc")
+    content = bytearray(path.read_bytes())
+    for start in (m.start() for m in re.finditer(b"GCOL", content)):
+        content[start + 16 : start + 18] = number.to_bytes(2, "little")
+        content[start + 24 : start + 32] = size.to_bytes(8, "little")
+    path.write_bytes(content)
+    read = "import sys, noisewise as nw; nw.load_posterior(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", read, path], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert "cannot be read as a posterior: a heap of texts is damaged" in done.stderr
+
+
+def test_a_refusal_does_not_quote_the_whole_file(tmp_path: Path) -> None:
+    kept: Any = nw.load_posterior(GRAPHICAL)
+    path = kept.save(tmp_path / "a.npz")
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        starts = [member.header_offset for member in archive.infolist()]
+    for start in starts:  # the length of the name that stands before the member itself
+        content[start + 26 : start + 28] = b"\xff\x3f"
+    path.write_bytes(content)
+    with pytest.raises(ArgumentError, match="cannot be read as draws") as caught:
+        nw.load_posterior(path)
+    assert len(str(caught.value)) < 1000
+
+
+def test_an_array_whose_head_is_no_python(tmp_path: Path) -> None:
+    kept: Any = nw.load_posterior(GRAPHICAL)
+    path = kept.save(tmp_path / "a.npz")
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content.replace(b"}", b"(") if "draws" in name else content)
+    with pytest.raises(ArgumentError, match="cannot be read as draws"):
+        nw.load_posterior(path)
 
 
 def test_a_changed_draw_is_found(tmp_path: Path) -> None:

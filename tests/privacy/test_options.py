@@ -143,3 +143,18 @@ def test_mypy_accepts_right_calls_and_rejects_wrong_ones(tmp_path: Path) -> None
     )  # fmt: skip
     lines = {int(line.split(":")[1]) for line in ended.stdout.splitlines() if "script.py:" in line}
     assert lines == {8, 9, 10, 11}, ended.stdout + ended.stderr
+
+
+def test_warnings_name_the_line_that_called_the_library(tmp_path: Path) -> None:
+    people = pd.DataFrame({"owns": [0, 1, 1]})
+
+    def save(epsilon: float) -> None:
+        made = nw.release.exponential_family(
+            people, column="owns", family="bernoulli", epsilon=epsilon
+        )
+        made.save(tmp_path / "r.json")
+
+    save(1.0)
+    with pytest.warns(UserWarning, match="is above 100|held another file") as caught:
+        save(1000.0)
+    assert [Path(warning.filename) for warning in caught] == [Path(__file__)] * 2

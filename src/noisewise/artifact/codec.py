@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from noisewise.artifact.json_fields import Fields, located
 from noisewise.artifact.low_memory_json import Columns
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
 from noisewise.artifact.statistics.base import decode_statistic, encode_fields
+from noisewise.artifact.statistics.counts import CellNames
 from noisewise.artifact.user_warnings import warn_user
 
 FORMAT = "noisewise-release"
@@ -63,8 +64,9 @@ def loads(content: str | bytes, path: Path | None = None) -> Release:
     name = "this" if path is None else repr(str(path))
     if len(content) > MAX_BYTES:
         raise ReleaseError(f"release: larger than {MAX_BYTES // 2**20} MiB")
-    parsed = _parse(content, name)
-    del content
+    held = [content]
+    del content  # whoever takes it from the list is the only one to keep it in memory
+    parsed = _parse(held, name)
     _check_format(parsed, name)
     top = Fields(parsed, "release")
     del parsed
@@ -175,7 +177,7 @@ def _canonical(value: Any) -> Iterator[str]:
             yield "," if number else "["
             yield from _canonical(held)
         yield "]"
-    elif isinstance(value, np.ndarray | list) and len(value) > PIECE:
+    elif isinstance(value, np.ndarray | list | tuple) and len(value) > PIECE:
         for start in range(0, len(value), PIECE):
             yield f"{',' if start else '['}{_compact(value[start : start + PIECE])[1:-1]}"
         yield "]"
@@ -199,12 +201,20 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return unique
 
 
-def _parse(content: str | bytes, name: str) -> Any:
-    """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN."""
+def _parse(held: list[str | bytes], name: str) -> Any:
+    """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN.
+
+    Args:
+        held: the content alone, which is taken out and freed as early as can be.
+        name: of the file, for messages.
+    """
+    content = held.pop()
+    large, posterior = len(content) > PLAIN_BYTES, content[: len(HDF5)] == HDF5
     try:
-        if len(content) > PLAIN_BYTES:
-            large = content if isinstance(content, bytes) else content.encode()
-            return low_memory_json.parse(large, object_pairs_hook=_no_repeats)
+        if large:
+            held.append(content if isinstance(content, bytes) else content.encode())
+            content = "of a large file"
+            return low_memory_json.parse(held, object_pairs_hook=_no_repeats)
         text = content.decode("utf-8") if isinstance(content, bytes) else content
         return json.loads(text, parse_constant=_no_constants, object_pairs_hook=_no_repeats)
     except ReleaseError:
@@ -213,14 +223,14 @@ def _parse(content: str | bytes, name: str) -> Any:
         problem = "nested too deeply"
     except UnicodeError as error:
         problem = "not UTF-8 text"
-        if isinstance(error, UnicodeDecodeError) and len(content) <= PLAIN_BYTES:
+        if isinstance(error, UnicodeDecodeError) and not large:
             problem += f" (byte {error.start})"
-        if isinstance(content, bytes) and content.startswith(HDF5):
+        if posterior:
             problem = "it holds a posterior, which load_posterior opens"
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at").removesuffix(" starting")
         problem = f"not valid JSON (line {error.lineno}, column {error.colno}): {what}"
-        if len(content) > PLAIN_BYTES:  # places in what was left of the text
+        if large:  # places in what was left of the text
             problem = f"not valid JSON: {what}"
     except ValueError:
         # What remains is the interpreter's limit on the digits of an integer.
@@ -246,7 +256,7 @@ def _pretty(value: Any, indent: str = "") -> str:
 class _Rows:
     """Values by name, as the rows of a matrix: a dictionary of a million arrays takes too much."""
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     matrix: np.ndarray
 
     def items(self) -> Iterator[tuple[str, np.ndarray]]:
@@ -255,8 +265,9 @@ class _Rows:
 
     def sorted_items(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield names with their rows, in the order of the names."""
-        order = sorted(range(len(self.names)), key=self.names.__getitem__)
-        return ((self.names[i], self.matrix[i]) for i in order)
+        if isinstance(self.names, CellNames):
+            return ((name, self.matrix[i]) for name, i in self.names.in_order())
+        return iter(sorted(self.items(), key=lambda item: item[0]))
 
 
 # -- release to dictionaries ---------------------------------------------------------------------
@@ -424,6 +435,7 @@ def _block(value: Any, where: str) -> Block:
     f.done()
     with located(where):
         statistic = decode_statistic(_plain(spec))
+        del spec  # in a large file its lists of levels take memory
         # Counted before a name is built: a small file may announce millions of them.
         components = len(statistic.units)
         given = len(values.rows) if isinstance(values, Columns) else len(values)
@@ -450,7 +462,7 @@ def _noise(value: Any) -> Noise:
     return Noise(*parts)
 
 
-def _matrix(columns: dict[str, Any] | Columns, names: tuple[str, ...]) -> np.ndarray:
+def _matrix(columns: dict[str, Any] | Columns, names: Sequence[str]) -> np.ndarray:
     """Return the values as a matrix; names and widths are checked before it is allocated."""
     if isinstance(columns, Columns):
         if columns.named(names):

@@ -69,14 +69,15 @@ class Columns:
         return expected.digest() == hashlib.sha256(self.written).digest()
 
 
-def parse(content: bytes, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any]) -> Any:
+def parse(held: list[Any], object_pairs_hook: Callable[[list[tuple[str, Any]]], Any]) -> Any:
     """Parse JSON; long lists of whole numbers become arrays, ``values`` objects become `Columns`.
 
     Args:
-        content: of the file, in UTF-8.
+        held: the content of the file in UTF-8, alone in a list: it is taken out, to be freed as
+            soon as it is cut.
         object_pairs_hook: as that of ``json.loads``.
     """
-    pieces, cuts = _cut(content)
+    pieces, cuts = _cut(held.pop())
     skeleton = b"".join(pieces).decode("utf-8")
     pieces.clear()
     left = iter(cuts)

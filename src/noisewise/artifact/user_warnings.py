@@ -19,4 +19,4 @@ def warn_user(message: str, kind: type[UserWarning] = UserWarning) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, kind, stacklevel=level - 1)
+    warnings.warn(message, kind, stacklevel=level)

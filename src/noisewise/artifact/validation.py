@@ -111,7 +111,9 @@ def level(value: object, where: str) -> Level:
 
 def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
     """Return a non-empty list of distinct levels, all text or all whole numbers."""
-    checked = tuple(level(v, f"{where}[{i}]") for i, v in enumerate(values))
+    for i, value in enumerate(values):
+        level(value, f"{where}[{i}]")
+    checked: tuple[Level, ...] = tuple(values)  # type: ignore[arg-type]  # each was checked
     if not checked:
         raise ReleaseError(f"{where} must not be empty")
     if len({type(v) for v in checked}) > 1:
@@ -122,16 +124,17 @@ def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
 
 def distinct(values: Sequence[object], where: str) -> None:
     """Raise a ReleaseError where an entry stands twice."""
-    if len(values) > MANY and _hashes_differ(values):
-        return
+    if len(values) > MANY:
+        values = _of_equal_hash(values)
     if len(set(values)) != len(values):
         seen: set[object] = set()
         twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
         raise ReleaseError(f"{where} must not repeat an entry: {shown(twice)} stands twice")
 
 
-def _hashes_differ(values: Sequence[object]) -> bool:
-    """Return whether all hashes differ, and so all values, at eight bytes each."""
+def _of_equal_hash(values: Sequence[object]) -> list[object]:
+    """Return the values whose hash is not their own, at eight bytes for each of the others."""
     hashes = np.fromiter(map(hash, values), np.int64, len(values))
     hashes.sort()
-    return bool((hashes[1:] != hashes[:-1]).all())
+    shared = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    return [v for v in values if hash(v) in shared] if shared else []

@@ -6,8 +6,9 @@ The package imports this first of all where it is loaded by the command ``noisew
 
 from __future__ import annotations
 
+# Built into Python; the module ``signal`` would load others first.
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 
 
 def _end(*_: object) -> None:

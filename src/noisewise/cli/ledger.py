@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Receipt, Release, ReleaseError
-from noisewise.cli.console import plain_console, show_json
+from noisewise.cli.console import plain_console, say, show_json
 from noisewise.cli.shared_options import AsJson
 from noisewise.privacy.ledger import (
     Account,
@@ -21,6 +21,7 @@ from noisewise.privacy.ledger import (
     open_ledger,
 )
 from noisewise.privacy.ledger.accounts import NO_RELEASE, budget_words, decimal
+from noisewise.privacy.ledger.default_ledger import FILE_NAME, users_ledger
 from noisewise.privacy.ledger.rules import asked_budget
 
 app = typer.Typer(
@@ -42,11 +43,21 @@ Where = Annotated[
 
 @app.command()
 def show(
-    ledger: Where,
+    ledger: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LEDGER]",
+            help="Path or postgresql:// URL of a ledger; if not given, the one of the data in this "
+            "folder, else the one in your own folder.",
+        ),
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="One account, with its history.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the accounts, or one account and every entry in its history."""
+    if ledger is None:
+        ledger = str(_kept_unasked())
+        say(f"The ledger in {ledger}:", "dim")
     with open_ledger(ledger) as book:
         entries = () if dataset is None else book.entries(dataset)
         name = None if not entries else entries[0].dataset
@@ -61,6 +72,15 @@ def show(
         console.print(_account_table(book, accounts))
         if dataset is not None:
             console.print(_entry_table(entries))
+
+
+def _kept_unasked() -> Path:
+    """Return the ledger that releases are counted in where none is named, as far as it is there."""
+    places = (Path.cwd() / FILE_NAME, users_ledger())
+    for path in places:
+        if path.exists():
+            return path
+    raise ArgumentError(f"there is no ledger in {places[0]} or {places[1]}; name one")
 
 
 @app.command("set")

@@ -35,7 +35,7 @@ def _run() -> None:
     with warnings.catch_warnings():
         warnings.showwarning = warn
         # Ours are for the person at the terminal: each once, whatever Python was told to do.
-        warnings.filterwarnings("default", category=UserWarning, module="noisewise")
+        warnings.filterwarnings("default", category=UserWarning)
         try:
             app(prog_name="noisewise")
         except NoisewiseError as error:

@@ -11,7 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import mmap
 import os
+import re
+import struct
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +41,10 @@ MAX_DEFLATE_RATIO = 1032
 """No deflated text grows by more: 258 bytes for two bits (RFC 1951)."""
 HARMLESS_CHUNK = FREE_BYTES // MAX_DEFLATE_RATIO
 """Stored bytes of a chunk that cannot fill more than 64 MiB, and so are not inflated twice."""
+HEAP = re.compile(rb"GCOL\x01")
+"""How a global heap of HDF5, where texts of any length are kept, begins: its name and version."""
+MIN_HEAP = 4096
+"""Bytes of such a heap at least, says HDF5."""
 NOT_A_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 """How netCDF marks a dimension without labels, which HDF5 can only keep as a data set."""
 
@@ -76,6 +83,7 @@ def read_groups(path: Path, names: tuple[str, ...]) -> dict[str, Group]:
     try:
         budget = _Budget(path.stat().st_size)
         with h5py.File(path, "r") as file:
+            _check_heaps(path, file)
             return {name: _group(file, name, budget) for name in names if name in file}
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else "it is not a netCDF file, or damaged"
@@ -96,6 +104,32 @@ def group_digest(name: str, group: Group) -> str:
         else:
             total.update(np.ascontiguousarray(values).data)
     return total.hexdigest()
+
+
+def _check_heaps(path: Path, file: h5py.File) -> None:
+    """Raise a ValueError where a heap of texts is damaged: HDF5 2.0 may read on in it for ever.
+
+    A part of no size is never passed by ``H5HG__cache_heap_deserialize``.
+    """
+    if file.id.get_create_plist().get_sizes() != (8, 8):
+        raise ValueError("its addresses and lengths are not of 64 bits")
+    with path.open("rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        past = 0
+        for match in HEAP.finditer(content):
+            place, end = match.start() + 16, match.start()
+            if place <= len(content):
+                end += int.from_bytes(content[place - 8 : place], "little")
+            if not match.start() + MIN_HEAP <= end <= len(content):
+                continue  # not a heap; HDF5 refuses it as well
+            damaged = match.start() < past  # none lies within another
+            past = end
+            while place + 16 <= end and not damaged:
+                number, size = struct.unpack_from("<H6xQ", content, place)
+                taken = 16 + -(-size // 8) * 8 if number else size
+                damaged = not 0 < taken <= end - place
+                place += taken
+            if damaged:
+                raise ValueError("a heap of texts is damaged")
 
 
 def _group(file: h5py.File, name: str, budget: _Budget) -> Group:

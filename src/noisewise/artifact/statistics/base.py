@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -70,7 +70,7 @@ class Statistic(ABC):
 
     @property
     @abstractmethod
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Sequence[str]:
         """One name per component, in the order of the values."""
 
     @property
@@ -137,15 +137,9 @@ class Statistic(ABC):
 
 
 def encode_fields(value: Any) -> dict[str, Any]:
-    """Return a dataclass's fields as JSON. (``dataclasses.asdict`` deep-copies 70,000 keys.)"""
-    return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        nested = value and isinstance(value[0], tuple)
-        return [list(v) for v in value] if nested else list(value)
-    return {k: _plain(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+    """Return a dataclass's fields for JSON, with tuples as they are: they may be very long."""
+    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    return {k: dict(v) if isinstance(v, Mapping) else v for k, v in fields.items()}
 
 
 # -- the known statistics ----------------------------------------------------------------------

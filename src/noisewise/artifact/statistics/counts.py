@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
+
+import numpy as np
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
@@ -24,6 +26,85 @@ from noisewise.artifact.validation import Level
 
 PERSON_BITS = 20
 """A person's weight in a table has 2**20 steps: 2**32 people fit into 64 bits."""
+
+
+class CellNames(Sequence[str]):
+    """The names of the cells of tables, made as they are asked for.
+
+    Kept as texts, the names of a large release would take more than twice the memory of its file.
+    """
+
+    def __init__(
+        self, cliques: tuple[tuple[str, ...], ...], levels: Mapping[str, tuple[Level, ...]]
+    ) -> None:
+        self._columns = [[(c, levels[c]) for c in clique] for clique in cliques]
+        self._sizes = [math.prod(len(v) for _, v in columns) for columns in self._columns]
+
+    def __len__(self) -> int:
+        return sum(self._sizes)
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(map(_cell_names, self._columns))
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
+        if isinstance(place, slice):
+            return tuple(self[i] for i in range(len(self))[place])
+        cell = range(len(self))[place]
+        for columns, size in zip(self._columns, self._sizes, strict=True):
+            if cell < size:
+                levels = np.unravel_index(cell, [len(v) for _, v in columns])
+                return ",".join(f"{c}={v[i]}" for (c, v), i in zip(columns, levels, strict=True))
+            cell -= size
+        raise IndexError(place)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def in_order(self) -> Iterator[tuple[str, int]]:
+        """Yield the names in their alphabetical order, each with its place."""
+        starts = itertools.accumulate(self._sizes, initial=0)
+        return heapq.merge(*map(_sorted_cells, self._columns, starts))
+
+
+def _cell_names(columns: Sequence[tuple[str, Sequence[Level]]]) -> Iterator[str]:
+    """Yield the names of the cells of one table."""
+    *others, (last, levels) = columns
+    for front in itertools.product(*([f"{c}={v}," for v in values] for c, values in others)):
+        start = f"{''.join(front)}{last}="
+        for level in levels:
+            yield f"{start}{level}"
+
+
+def _sorted_cells(
+    columns: Sequence[tuple[str, tuple[Level, ...]]], start: int
+) -> Iterator[tuple[str, int]]:
+    """Yield the names of one table in their order, with their places from ``start`` on.
+
+    Sorting each column by its levels, with the comma that follows, sorts the cells, unless one of
+    these is the beginning of another. A text that begins another begins the next in their order.
+    """
+    places, sorted_columns = np.array([start], np.int32), []
+    for number, (column, levels) in enumerate(columns):
+        comma = "," if number < len(columns) - 1 else ""
+        texts = np.array([f"{v}{comma}" if comma else str(v) for v in levels], dtype=object)
+        order = np.argsort(texts, kind="stable").astype(np.int32)  # there are two million at most
+        if comma and any(b.startswith(a) for a, b in itertools.pairwise(texts[order])):
+            return iter(sorted(zip(_cell_names(columns), itertools.count(start), strict=False)))
+        below = math.prod(len(v) for _, v in columns[number + 1 :])
+        places = np.add.outer(places, order * np.int32(below)).ravel()
+        sorted_columns.append((column, [levels[i] for i in order]))
+        del texts, order
+    return zip(_cell_names(sorted_columns), map(int, places), strict=True)
 
 
 @register_statistic
@@ -83,14 +164,10 @@ class Tables(Statistic):
         """Number of cells of each table."""
         return tuple(math.prod(len(self.levels[c]) for c in clique) for clique in self.cliques)
 
-    @cached_property
-    def names(self) -> tuple[str, ...]:
+    @property
+    def names(self) -> CellNames:
         """Names such as ``sex=f,smokes=no``; the last column of a clique runs fastest."""
-        cells: list[str] = []
-        for clique in self.cliques:
-            labels = [[f"{c}={v}" for v in self.levels[c]] for c in clique]
-            cells += [",".join(cell) for cell in itertools.product(*labels)]
-        return tuple(cells)
+        return CellNames(self.cliques, self.levels)
 
     @property
     def units(self) -> tuple[float, ...]:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +27,6 @@ MAX_ARRAY_BYTES = 2**33
 FREE_BYTES, MAX_RATIO = 2**26, 32
 """An array may take 64 MiB, and 32 times the size of its file (chosen): random draws hardly
 compress, and zlib's deflate could hide a thousand times a file's size in it."""
-UNREADABLE = (
-    OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-"""What zipfile and NumPy raise over a file that is damaged or something else."""
 
 
 def write_json(content: Mapping[str, Any], path: Path) -> Path:
@@ -56,7 +50,9 @@ def read_json(path: Path) -> dict[str, Any]:
             )
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ArgumentError(f"{path}: cannot be read as a graphical model ({error})") from None
+        raise ArgumentError(
+            f"{path}: cannot be read as a graphical model ({_short(error)})"
+        ) from None
     return parse_json(text, path)
 
 
@@ -67,7 +63,9 @@ def parse_json(text: str, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ArgumentError(f"{path}: is nested too deeply to be a graphical model") from None
     except ValueError as error:
-        raise ArgumentError(f"{path}: cannot be read as a graphical model ({error})") from None
+        raise ArgumentError(
+            f"{path}: cannot be read as a graphical model ({_short(error)})"
+        ) from None
     if not isinstance(content, dict):
         raise ArgumentError(f"{path}: is not a noisewise graphical model")
     # Files of version 0.1 have no digest, nor has the model in an archive, which has its own.
@@ -112,7 +110,7 @@ class ArrayArchive:
         try:
             self._bytes = path.stat().st_size
             self._zip = zipfile.ZipFile(path)
-        except UNREADABLE as error:
+        except Exception as error:  # noqa: BLE001  # zipfile raises anything over a damaged file
             raise self._refusal(error) from None
 
     def __enter__(self) -> ArrayArchive:
@@ -122,7 +120,8 @@ class ArrayArchive:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         self._zip.close()
-        if isinstance(error, UNREADABLE) and not isinstance(error, ArgumentError):
+        # NumPy takes the head of an array for Python, and may raise anything over it.
+        if isinstance(error, Exception) and not isinstance(error, ArgumentError):
             raise self._refusal(error) from None
 
     def __contains__(self, name: str) -> bool:
@@ -164,7 +163,12 @@ class ArrayArchive:
         return shape, dtype
 
     def _refusal(self, error: BaseException) -> ArgumentError:
-        return ArgumentError(f"{self.path}: cannot be read as draws ({error})")
+        return ArgumentError(f"{self.path}: cannot be read as draws ({_short(error)})")
+
+
+def _short(error: BaseException) -> str:
+    """Return what a library says of a damaged file, which may quote the whole of it."""
+    return ascii(str(error))[1:-1][:200]
 
 
 def _same_shape(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:

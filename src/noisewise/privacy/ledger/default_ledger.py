@@ -116,7 +116,7 @@ def _table_ledger(url: str) -> DefaultLedger:
 
     parts = split_url(url)
     if parts.scheme != "duckdb":
-        return DefaultLedger(_users_ledger(), _fitting(_address(parts)))
+        return DefaultLedger(users_ledger(), _fitting(_address(parts)))
     folder, name = _local_place(unquote(parts.netloc + parts.path))
     return _beside(folder, f"{name}#{unquote(parts.fragment).removeprefix('main.')}")
 
@@ -132,7 +132,7 @@ def _beside(folder: Path, name: str) -> DefaultLedger:
     if writable:
         return DefaultLedger(beside, _fitting(name))
     aside = f"{str(folder)!r} cannot be written"
-    return DefaultLedger(_users_ledger(), _fitting(str(folder / name)), aside)
+    return DefaultLedger(users_ledger(), _fitting(str(folder / name)), aside)
 
 
 def _files(source: str) -> list[Path]:
@@ -168,7 +168,7 @@ def _refuse_other_caps(source: str, files: list[Path], own: DefaultLedger) -> No
         places = [
             (folder / FILE_NAME, file.relative_to(folder).as_posix()) for folder in file.parents
         ]
-        for path, name in (*places, (_users_ledger(), str(file))):
+        for path, name in (*places, (users_ledger(), str(file))):
             if path not in caps:
                 caps[path] = _capped(path)
             for cap in caps[path]:
@@ -223,7 +223,7 @@ def _address(parts: SplitResult) -> str:
     return f"{scheme}://{place}/{database}{service}#{table}"
 
 
-def _users_ledger() -> Path:
+def users_ledger() -> Path:
     """Return the ledger in the user's own folder."""
     home = os.environ.get("NOISEWISE_HOME")
     shared = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
