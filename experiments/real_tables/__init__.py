@@ -2,3 +2,7 @@
 
 python -m experiments.real_tables [--samples 200] [--seed 7] [--data FOLDER] [--out FILE]
 """
+
+from experiments.real_tables.figure import FIGURE
+
+FIGURES = (FIGURE,)

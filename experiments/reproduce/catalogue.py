@@ -1,4 +1,4 @@
-"""All figures of all papers, with their settings and the claims about them."""
+"""All figures of the papers and of the study of real tables, with settings and claims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.reproduce.verdicts import Claim
 
 PAPERS = (
     "regression_paper", "thesis_graphical", "thesis_families", "thesis_regression",
-    "partition_thesis",
+    "partition_thesis", "real_tables",
 )  # fmt: skip
 """Folders beside this one, each with FIGURES, settings.json and expected.json."""
 HERE = Path(__file__).parents[1]
