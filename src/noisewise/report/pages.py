@@ -129,7 +129,7 @@ def _cut_sides(bounds: Bounds) -> str:
 
 
 def _chooser(privately: bool) -> str:
-    return "by private quantiles" if privately else "by the owner"
+    return "by a private search" if privately else "by the owner"
 
 
 def _sums(release: Release) -> str:
