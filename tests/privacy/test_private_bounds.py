@@ -308,6 +308,81 @@ def test_incomes_of_60000_people(within: tuple[float, float]) -> None:
     assert good >= 95
 
 
+def simulated(epsilon: float, trials: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Widths over ranges and shares cut, of all shapes with noise from NumPy."""
+    rng, widths, cuts = np.random.default_rng(seed), [], []
+    odds = 1 - np.exp(-epsilon / 2)
+    for draw in SHAPES.values():
+        for trial in range(trials):
+            x = draw(rng, 5000)
+            wish = PrivateBounds(generous(x, rng, trial))
+            points, anchor = candidates(wish)
+            cells = evaluate(x, outward("x", wish, None)).astype(int)
+            counts = np.bincount(cells, minlength=len(points))
+            noisy = counts + rng.geometric(odds, len(points)) - rng.geometric(odds, len(points))
+            noise = Noise("laplace", 2 / epsilon * (1 + 1e-12), 2.0, epsilon)
+            search = CandidateCounts(points, anchor, tuple(int(c) for c in noisy), noise)
+            limits = choose_bounds(wish, search, len(x))
+            widths.append((limits.upper - limits.lower) / np.ptp(x))
+            cuts.append(np.mean((x < limits.lower) | (x > limits.upper)))
+    return np.array(widths), np.array(cuts)
+
+
+def generous(x: np.ndarray, rng: np.random.Generator, trial: int) -> tuple[float, float]:
+    """Limits 10 to 1,000 times too wide; of columns above zero every other time from zero on."""
+    reach = 10.0 ** rng.integers(1, 4) * (np.ptp(x) + np.abs(x).max())
+    return 0.0 if x.min() >= 0 and trial % 2 else -reach, reach
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("columns", [2, 4])
+def test_share_of_the_budget(columns: int) -> None:
+    noises = {}
+    for weight in (0.025, 0.05, 0.1, 0.15, 0.3):
+        each = weight / (1 + weight * columns)
+        widths, cuts = simulated(each, 40, 3)
+        noises[weight] = np.exp(np.mean(2 * np.log(widths))) * (1 + weight * columns)
+        print(
+            f"\n| {columns} | {weight} | {each:.3f} | {noises[weight]:.2f} | {cuts.mean():.1%} | "
+            f"{np.mean(cuts > 0.03):.0%} |", end="",
+        )  # fmt: skip
+    assert noises[0.15] < 1.25 * min(noises.values())
+
+
+DESIGNS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "five candidates a decade": {"PREFERRED": ("1", "1.5", "2.5", "4", "6")},
+    "twenty": {"PREFERRED": (
+        "1", "1.1", "1.2", "1.4", "1.6", "1.8", "2", "2.2", "2.5", "2.8",
+        "3.2", "3.6", "4", "4.5", "5", "5.6", "6.3", "7", "8", "9",
+    )},
+    "single counts": {"MAX_WINDOW": 1},
+    "windows of eight": {"MAX_WINDOW": 8},
+    "tails from 2 T": {"WALL": 2},
+    "tails from 6 T": {"WALL": 6},
+}  # fmt: skip
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("design", DESIGNS)
+def test_other_designs(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in DESIGNS[design].items():
+        monkeypatch.setattr(f"noisewise.privacy.private_bounds.{name}", value)
+        if name == "MAX_WINDOW":
+            monkeypatch.setattr(f"noisewise.artifact.bounds_search.{name}", value)
+    cells = []
+    for epsilon in (0.05, 0.1):
+        widths, cuts = simulated(epsilon, 40, 4)
+        shown = (
+            np.exp(np.mean(np.log(widths))),
+            cuts.mean(),
+            np.mean(cuts > 0.03),
+            (widths > 3).mean(),
+        )
+        cells.append(f"{shown[0]:.2f} | {shown[1]:.1%} | {shown[2]:.0%} | {shown[3]:.0%}")
+    print(f"\n| {design} | {' | '.join(cells)} |", end="")
+
+
 @pytest.mark.evidence
 @pytest.mark.filterwarnings("ignore:bounds")
 @pytest.mark.parametrize("epsilon", [0.05, 0.1])
@@ -318,9 +393,7 @@ def test_columns_of_5000_records(epsilon: float) -> None:
         widths, cuts = [], []
         for trial in range(60):
             x = draw(rng, 5000)
-            reach = 10.0 ** rng.integers(1, 4) * (np.ptp(x) + np.abs(x).max())
-            lower = 0.0 if x.min() >= 0 and trial % 2 else -reach
-            limits = searched_bounds(x, (lower, reach), epsilon).bounds["x"]
+            limits = searched_bounds(x, generous(x, rng, trial), epsilon).bounds["x"]
             widths.append((limits.upper - limits.lower) / np.ptp(x))
             cuts.append(np.mean((x < limits.lower) | (x > limits.upper)))
         shown = [*np.quantile(widths, [0.5, 0.9]), *np.quantile(cuts, [0.5, 0.9])]
