@@ -21,6 +21,7 @@ from noisewise.artifact import (
     ProbabilitySums,
     QuantileSum,
     Release,
+    Selection,
     Statistic,
     Tables,
 )
@@ -81,9 +82,19 @@ def reached(release: Release, statistic: Statistic) -> tuple[int, int]:
     return max(l1, default=0), max(l2_squared, default=0)
 
 
+def searched_at_least(release: Release, selection: Selection) -> Fraction:
+    """What a search for bounds is worth: one record from the first candidate to the last."""
+    if selection.search is None:
+        return Fraction(selection.cost)
+    moved = 1 if release.guarantee.neighbours == "add-remove" else 2
+    noise = selection.search.noise
+    scale = Fraction(noise.scale)
+    return moved / scale if noise.mechanism == "laplace" else moved / (2 * scale**2)
+
+
 def spent_at_least(release: Release) -> Fraction:
     """The epsilon, or rho, that the noise is worth against this attack."""
-    spent = sum((Fraction(s.cost) for s in release.selections), Fraction(0))
+    spent = sum((searched_at_least(release, s) for s in release.selections), Fraction(0))
     for block in release.blocks:
         l1, l2_squared = reached(release, block.statistic)
         scale = Fraction(block.noise.scale)

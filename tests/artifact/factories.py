@@ -17,6 +17,7 @@ import numpy as np
 from noisewise.artifact import (
     Block,
     Bounds,
+    CandidateCounts,
     Censored,
     Clamped,
     Gram,
@@ -36,6 +37,7 @@ from noisewise.artifact import (
     Statistic,
     Tables,
 )
+from noisewise.artifact.bounds_search import RecordCounts
 from noisewise.artifact.guarantee import zcdp_epsilon
 from noisewise.artifact.sensitivity import Relation, relation_of, sensitivity
 
@@ -127,6 +129,29 @@ def regression_with_everything() -> Release:
     )
 
 
+def regression_searched(mechanism: Mechanism, neighbours: Neighbours, most: int | None) -> Release:
+    """Bounds that were found by noisy counts of records, or of people."""
+    gram = Gram(COLUMNS, count=neighbours == "add-remove" or most is not None)
+    promise = guarantee(mechanism, 1.0, neighbours)
+    if most is not None:
+        promise = replace(promise, unit="person", max_records=most)
+    relation, records = relation_of(promise, False), most or 1
+    bounds = [sensitivity(s, relation, records) for s in (gram, RecordCounts())]
+    parts = [noise(mechanism, b.l1 if mechanism == "laplace" else b.l2, 0.25) for b in bounds]
+    spent, counted = (replace(p, scale=p.scale * (1 + 2**-50)) for p in parts)
+    points = (-150.0, -10.0, 0.0, 10.0, 16.0, 120.0, 150.0)
+    search = CandidateCounts(points, 0.0, (-3, 0, 12, 5, 400, 590, -1), counted)
+    return Release(
+        family="linear-regression",
+        model={"x": COLUMNS[:-1], "y": COLUMNS[-1]},
+        guarantee=promise,
+        population=Population("noisy") if gram.count else Population("public", (1000,)),
+        blocks=(block(gram, spent),),
+        bounds={**BOUNDS, "alter": Censored(16, 120)},
+        selections=(Selection("alter", Bounds(-150, 150), None, (0.01, 0.99), 0.25, search),),
+    )
+
+
 def power_sums(statistic: PowerSums, distribution: str, **model: float) -> Release:
     """One column that follows a distribution."""
     public = not statistic.count
@@ -214,6 +239,8 @@ FACTORIES: dict[str, Callable[[], Any]] = {
     "regression-censored": lambda: regression(
         bounds={**BOUNDS, "kir": Censored(-2.5, 7.25), "alter": Censored(16, 120, "upper")}
     ),
+    "regression-searched": lambda: regression_searched("laplace", "replace-one", None),
+    "regression-searched-people": lambda: regression_searched("gaussian", "add-remove", 3),
     "regression-of-people": lambda: regression_of_people("replace-one", 2),
     "regression-of-people-selected": lambda: regression_of_people(
         "add-remove", 3, where="age >= 18 and \"wohnt in\" != 'Köln'"

@@ -239,6 +239,62 @@ CONTRADICTIONS: dict[str, tuple[str, Edit, str]] = {
         put("selections.0.within", [0, 100]),
         "selection: bounds of 'alter' lie outside the search",
     ),
+    "a search whose noise is worth less than it costs": (
+        "regression-searched",
+        put("selections.0.noise.scale", 7.9),
+        "selections[0]: noise: scale 7.9 is too small for sensitivity",
+    ),
+    "a search that states too small a sensitivity": (
+        "regression-searched",
+        both(put("selections.0.noise.sensitivity", 1.0), put("selections.0.noise.scale", 4.0)),
+        "selection: 'alter': states sensitivity 1.0; one person can move the sums by 2.0",
+    ),
+    "a search that claims more than the whole": (
+        "regression-searched",
+        both(
+            put("selections.0.noise.sensitivity", 1.0), put("selections.0.noise.scale", 2.0),
+            put("selections.0.noise.cost", 0.75), put("selections.0.cost", 0.75),
+        ),
+        "guarantee: claims epsilon = 1.0; its noise gives epsilon = 1.25",
+    ),
+    "a search for people with noise for records": (
+        "regression-searched-people",
+        both(
+            put("selections.0.noise.sensitivity", 1.0), put("selections.0.noise.scale", 1.4143),
+        ),
+        "guarantee: claims rho = 1.0",
+    ),
+    "a search with other noise": (
+        "regression-searched",
+        put("selections.0.noise.mechanism", "gaussian"),
+        "selection: gaussian noise under a pure guarantee",
+    ),
+    "a search that states two costs": (
+        "regression-searched", put("selections.0.cost", 0.5), "selection: costs 0.5, but its noise"
+    ),
+    "candidates that descend": (
+        "regression-searched", put("selections.0.candidates.1", -150), "candidates must ascend"
+    ),
+    "candidates that stop short": (
+        "regression-searched", put("selections.0.candidates.0", -120), "reach from end to end of"
+    ),
+    "no candidates": (
+        "regression-searched", put("selections.0.candidates", []), "must be 2 to 2000 candidates"
+    ),
+    "an anchor between candidates": (
+        "regression-searched", put("selections.0.anchor", 1), "anchor must be one of the candidates"
+    ),
+    "counts of other candidates": (
+        "regression-searched", put("selections.0.counts", [1, 2]), "2 counts for 7 candidates"
+    ),
+    "counts that are not whole": (
+        "regression-searched", put("selections.0.counts.0", 0.5), "counts must be a whole number"
+    ),
+    "two kinds of searches in one": (
+        "regression-searched",
+        put("selections.0.half_candidates", 5),
+        "selections[0]: unknown field 'half_candidates'",
+    ),
     "a selection of an unknown column": (
         FULL, put("selections.0.column", "age"), "selection: 'age' has no bounds in this release"
     ),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from noisewise.artifact import Gram, Monomials
+from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
+from noisewise.privacy.private_bounds import outward
 from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan
 from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
 
@@ -63,12 +65,25 @@ def histogram() -> Histogram:
     return Histogram(boxed("share", BOUNDS["share"], bits=7))
 
 
+def magnitudes() -> tuple[Histogram, ...]:
+    """Records counted by magnitude: both signs, from the lower limit, and beyond both limits."""
+    wishes = {
+        "weight": PrivateBounds((-1e9, 1e9)),
+        "mass": PrivateBounds((-(1e300**0.4), 1e300**0.4)),
+        "height": PrivateBounds((0.5, 1e4)),
+        "share": PrivateBounds((-0.3, -0.1)),
+    }
+    return tuple(Histogram(outward(c, w, None)) for c, w in wishes.items())
+
+
 PLANS = {
     "gram": SumPlan((gram(fill=False),)),
     "gram, grouped": SumPlan((gram(fill=True),), Coded("tract", TRACTS, fill=-1)),
     "monomials": SumPlan((monomials(),)),
     "edges": SumPlan((edges(),)),
     "counts": SumPlan((cells(fill=False), histogram())),
+    "magnitudes": SumPlan(magnitudes()),
+    "magnitudes, grouped": SumPlan(magnitudes(), Coded("region", REGIONS)),
     "all, grouped": SumPlan(
         (gram(fill=False), powers(fill=False), cells(fill=False), histogram()),
         Coded("region", REGIONS),

@@ -48,7 +48,6 @@ def refused(
     ) -> str:
         with monkeypatch.context() as patch:
             patch.setattr(Calibrated, "draw", drawn)
-            patch.setattr("noisewise.privacy.private_quantiles.select_least", drawn)
             with pytest.raises(kind) as caught:
                 make(source, **{"ledger": book, **words})
         assert type(caught.value) is kind

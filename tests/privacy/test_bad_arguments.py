@@ -188,10 +188,9 @@ def test_bounds_left_out_altogether() -> None:
         {"quantiles": (-0.1, 0.5)},
         {"quantiles": "ab"},
         {"quantiles": None},
-        {"candidates": 2},
-        {"candidates": 5.0},
-        {"candidates": True},
-        {"candidates": 10**6},
+        {"resolution": -1.0},
+        {"resolution": True},
+        {"resolution": float("nan")},
     ],
     ids=str,
 )
@@ -199,6 +198,8 @@ def test_private_bounds(words: dict[str, Any]) -> None:
     (name,) = words
     with pytest.raises(nw.ArgumentError, match=f"^{name}: "):
         PrivateBounds(**{"within": (0, 1), **words})
+    with pytest.raises(nw.ArgumentError, match=r"^within: .* too narrow to be searched"):
+        PrivateBounds((0, 1), resolution=0.6)
 
 
 def test_what_is_refused_late_is_refused_before_private_bounds_are_paid_for(

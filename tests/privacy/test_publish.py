@@ -243,10 +243,11 @@ def test_private_bounds_pay_before_they_select(book: Path, monkeypatch: pytest.M
         seen.append(spent(book))
         raise RuntimeError("the machine died here")
 
-    monkeypatch.setattr("noisewise.privacy.private_quantiles.select_least", crash)
-    wish = {"a": nw.release.PrivateBounds((-100, 100), candidates=101), "b": (10, 11)}
+    monkeypatch.setattr("noisewise.privacy.mechanisms.Calibrated.draw", crash)
+    wish = {"a": nw.release.PrivateBounds((-100, 100)), "b": (10, 11)}
     with pytest.raises(RuntimeError, match="died"):
-        released(people(), bounds=wish, epsilon=0.25, ledger=book, split={"gram": 1, "bounds": 1})
+        released(people(), bounds=wish, epsilon=0.25, ledger=book, split={"gram": 1, "bounds": 9},
+                 neighbours="add-remove")  # fmt: skip
     assert seen == [0.25]
 
 

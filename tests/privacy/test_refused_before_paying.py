@@ -78,7 +78,7 @@ def test_hopeless_private_bounds(noise: dict[str, Any], book: str) -> None:
     with pytest.raises(DataError, match=r"private bounds of 'x' is hopeless.*Nothing was spent"):
         regression(table({"a": 20}), bounds=wish, epsilon=0.5, **noise, **paid)
     assert spent(book) == 0
-    release = regression(table({"a": 2000}), bounds=wish, epsilon=1.0, **noise, **paid)
+    release = regression(table({"a": 4000}), bounds=wish, epsilon=1.0, **noise, **paid)
     assert release.selections
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from noisewise.artifact import Bounds, Gram
-from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
+from noisewise.privacy.lattice import Coded, Outside, Outward, boxed, scaled
 from noisewise.privacy.sources import arrow, arrow_datasets, open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan, Sums
@@ -68,6 +68,7 @@ def plan() -> SumPlan:
             ProductSums(more, ((0,), (0, 0), (1,))),
             CellCounts(levels, ((0, 1), (0,))),
             Histogram(boxed("share", BOUNDS["share"], bits=5)),
+            Histogram(Outward("income", (-8.0, -1.0, 0.0, 0.5, 2.0, 64.0), 2)),
         ),
         Coded("tract", (2, 0, 1, 9)),
     )

@@ -236,7 +236,7 @@ def test_every_release_takes_a_selection() -> None:
         epsilon=1e5,
         **words,
     )
-    assert private.bounds["age"].lower >= 17
+    assert private.bounds["age"].lower >= 15
     tables = nw.release.graphical_model(
         frame, cliques=[("sex",)], levels={"sex": ["f", "m"]}, epsilon=1.0, **words
     )

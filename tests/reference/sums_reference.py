@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.privacy.conditions import Condition
-from noisewise.privacy.lattice import Coded, Feature, Outside
+from noisewise.privacy.lattice import Coded, Feature, Outside, Outward
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,
@@ -146,6 +146,8 @@ def _contribution(part: Part, numbers: dict[str, Any], levels: Record) -> list[t
 
 
 def _value(x: float, feature: Feature) -> int:
+    if isinstance(feature, Outward):
+        return _outward(x, feature)
     outside = x < feature.lower or x > feature.upper
     if isinstance(feature, Outside):
         return int(outside)
@@ -155,3 +157,11 @@ def _value(x: float, feature: Feature) -> int:
     if y < feature.low:
         return feature.low
     return feature.high if y >= feature.high else math.floor(y)
+
+
+def _outward(x: float, feature: Outward) -> int:
+    """The next candidate away from the anchor; beyond all of them, the outermost one."""
+    points = list(enumerate(feature.candidates))
+    if x < feature.candidates[feature.anchor]:
+        return max((i for i, c in points if c <= x), default=0)
+    return min((i for i, c in points if c >= x), default=len(points) - 1)

@@ -1,6 +1,7 @@
 """THE WIRE: the one file between the owner and the analyst. numpy and the standard library only."""
 
 from noisewise.artifact.bounds import Bounds, Censored
+from noisewise.artifact.bounds_search import CandidateCounts, Selection
 from noisewise.artifact.errors import (
     AbsentError,
     ArgumentError,
@@ -13,7 +14,7 @@ from noisewise.artifact.errors import (
 )
 from noisewise.artifact.guarantee import Guarantee, Mechanism, Neighbours, Noise
 from noisewise.artifact.partition_answer import PartitionRelease
-from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
+from noisewise.artifact.release import Block, Groups, Population, Receipt, Release
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics import (
     Clamped,
@@ -37,6 +38,7 @@ __all__ = [
     "Block",
     "Bounds",
     "BudgetError",
+    "CandidateCounts",
     "Censored",
     "Clamped",
     "DataError",

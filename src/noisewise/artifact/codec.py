@@ -19,11 +19,12 @@ import numpy as np
 from noisewise.artifact import low_memory_json, validation
 from noisewise.artifact.atomic_file import atomic_write, folder_turn
 from noisewise.artifact.bounds import Bounds, Censored
+from noisewise.artifact.bounds_search import CandidateCounts, Selection
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.json_fields import Fields, located
 from noisewise.artifact.low_memory_json import Columns
-from noisewise.artifact.release import Block, Groups, Population, Receipt, Release, Selection
+from noisewise.artifact.release import Block, Groups, Population, Receipt, Release
 from noisewise.artifact.statistics.base import decode_statistic, encode_fields
 from noisewise.artifact.statistics.counts import CellNames
 from noisewise.artifact.user_warnings import warn_user
@@ -306,7 +307,21 @@ def _encode_bounds(value: Bounds) -> Any:
 
 
 def _encode_selection(value: Selection) -> dict[str, Any]:
-    return {**encode_fields(value), "within": [value.within.lower, value.within.upper]}
+    fields = encode_fields(value)
+    search, half = fields.pop("search"), fields.pop("half_candidates")
+    # Files of version 0.1 have half_candidates and no counts; each form is written as it was.
+    how = (
+        {"half_candidates": half}
+        if search is None
+        else {**encode_fields(search), "noise": encode_fields(search.noise)}
+    )
+    return {
+        "column": value.column,
+        "within": [value.within.lower, value.within.upper],
+        **how,
+        "quantiles": fields["quantiles"],
+        "cost": value.cost,
+    }
 
 
 def _encode_block(block: Block) -> dict[str, Any]:
@@ -419,10 +434,16 @@ def _selection(value: Any, where: str) -> Selection:
     if len(quantiles) != 2:
         raise ReleaseError(f"{where}: 'quantiles' must be [low, high]")
     within = _pair(f.take("within"), f"{where}: within")
-    rest = {name: f.take(name) for name in ("column", "half_candidates", "cost")}
+    column, cost, noise = f.take("column"), f.take("cost"), f.optional("noise")
+    half = f.take("half_candidates") if noise is None else None
+    parts = [] if noise is None else [f.items("candidates"), f.take("anchor"), f.items("counts")]
     f.done()
     with located(where):
-        return Selection(within=within, quantiles=(quantiles[0], quantiles[1]), **rest)
+        search = None
+        if noise is not None:
+            candidates, anchor, counts = parts
+            search = CandidateCounts(tuple(candidates), anchor, tuple(counts), _noise(noise))
+        return Selection(column, within, half, (quantiles[0], quantiles[1]), cost, search)
 
 
 def _block(value: Any, where: str) -> Block:

@@ -175,11 +175,12 @@ def _check_cost(release: Release) -> None:
     """Require that the parts cost no more than the whole claims, to the last bit."""
     guarantee = release.guarantee
     wanted = "laplace" if guarantee.rho is None else "gaussian"
-    for block in release.blocks:
-        if block.noise.mechanism != wanted:
+    noises = [(b.statistic.kind, b.noise) for b in release.blocks]
+    noises += [("selection", s.search.noise) for s in release.selections if s.search is not None]
+    for what, noise in noises:
+        if noise.mechanism != wanted:
             raise ReleaseError(
-                f"{block.statistic.kind}: {block.noise.mechanism} noise under a "
-                f"{guarantee.accounting} guarantee"
+                f"{what}: {noise.mechanism} noise under a {guarantee.accounting} guarantee"
             )
     spent = total_cost(release.blocks, [s.cost for s in release.selections])
     claim = guarantee.epsilon if guarantee.rho is None else guarantee.rho

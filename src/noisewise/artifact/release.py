@@ -12,6 +12,7 @@ import numpy as np
 
 from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds
+from noisewise.artifact.bounds_search import Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.forms import release_type
 from noisewise.artifact.guarantee import Guarantee, Noise
@@ -76,31 +77,6 @@ class Population:
                     f"population: total must be the sum of sizes, {sum(self.sizes)}, "
                     f"not {self.total}"
                 )
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Bounds that were chosen from the data by private quantiles, and paid for.
-
-    The candidates were the ``2 * half_candidates + 1`` evenly spaced points of ``within``.
-    """
-
-    column: str
-    within: Bounds
-    half_candidates: int
-    quantiles: tuple[float, float]
-    cost: float
-
-    def __post_init__(self) -> None:
-        validation.text(self.column, "selection: column")
-        validation.integer(self.half_candidates, "selection: half_candidates", 1, 2**15)
-        object.__setattr__(self, "cost", validation.positive(self.cost, "selection: cost"))
-        low, high = (validation.real(q, "selection: quantiles") for q in self.quantiles)
-        if not 0 <= low < high <= 1:
-            raise ReleaseError(
-                f"selection: quantiles must satisfy 0 <= low < high <= 1, not {low!r} and {high!r}"
-            )
-        object.__setattr__(self, "quantiles", (low, high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,10 +255,20 @@ class Release:
         columns = (self.guarantee.unit, *(b.statistic.person_column for b in self.blocks))
         return next((c for c in columns if c is not None), None)
 
+    def searches_in_words(self) -> list[str]:
+        """Return, for every column whose bounds were chosen privately, how sure the choice is."""
+        known = self.population.policy == "public" or self.population.total is not None
+        total = self.population.total or sum(self.population.sizes)
+        return [
+            f"The bounds of {s.column!r} were {s.in_words(total if known else None)}"
+            for s in self.selections
+        ]
+
     def __repr__(self) -> str:
         names = ", ".join(f"{b.statistic.kind}[{len(b.statistic.names)}]" for b in self.blocks)
         groups = "" if self.groups is None else f", {len(self.groups.keys)} groups"
-        return f"<Release {self.family}: {names}{groups}; {self.statement()}>"
+        searched = "".join(f" {words}." for words in self.searches_in_words())
+        return f"<Release {self.family}: {names}{groups}; {self.statement()}{searched}>"
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the promise, and the first numbers with their noise."""
@@ -298,6 +284,6 @@ class Release:
         shown = [row if grouped else row[1:] for row in rows]
         many = "" if self.groups is None else f"{len(self.groups.keys)} groups"
         return notebook.fragment(
-            f"Release: {self.family}", (self.statement(), many),
+            f"Release: {self.family}", (self.statement(), many, *self.searches_in_words()),
             head if grouped else head[1:], shown,
         )  # fmt: skip

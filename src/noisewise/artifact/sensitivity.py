@@ -25,14 +25,13 @@ import sys
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise, zcdp_epsilon
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Release
-    from noisewise.artifact.statistics import Statistic
 
 Relation = Literal["replace-one", "add-remove", "move"]
 """What turns a table into its neighbour: ``move`` takes a record from one group to another."""
@@ -83,7 +82,14 @@ def relation_of(guarantee: Guarantee, grouped: bool) -> Relation:
     return "move" if grouped and guarantee.within is None else "replace-one"
 
 
-def sensitivity(statistic: Statistic, relation: Relation, records: int = 1) -> Sensitivity:
+class Summed(Protocol):
+    """What is summed over records: a statistic, or the counts of a search for bounds."""
+
+    def bound(self, replaced: bool) -> Sensitivity:
+        """Return how far one record moves the sums, replaced or added."""
+
+
+def sensitivity(statistic: Summed, relation: Relation, records: int = 1) -> Sensitivity:
     """Return the bound for any statistic under any relation.
 
     Args:
@@ -125,24 +131,34 @@ def check_noise(release: Release) -> None:
     records = guarantee.max_records or 1
     bounds = [sensitivity(b.statistic, relation, records) for b in release.blocks]
     costs = [bound.cost(b.noise) for b, bound in zip(release.blocks, bounds, strict=True)]
-    chosen = sum((Fraction(s.cost) for s in release.selections), Fraction(0))
+    searches = [(s, s.search) for s in release.selections if s.search is not None]
+    reaches = [sensitivity(search, relation, records) for _, search in searches]
+    chosen = sum((Fraction(s.cost) for s in release.selections if s.search is None), Fraction(0))
+    chosen += sum(
+        (reach.cost(search.noise) for (_, search), reach in zip(searches, reaches, strict=True)),
+        Fraction(0),
+    )
     searched = sum((Fraction(b.statistic.extra_cost) for b in release.blocks), Fraction(0))
     worth = sum(costs, Fraction(0)) + chosen + searched
     claim = guarantee.epsilon if guarantee.rho is None else guarantee.rho
     if worth > Fraction(claim):
         raise ReleaseError(f"guarantee: {_worth_in_words(guarantee, worth)}")
-    for block, bound, cost in zip(release.blocks, bounds, costs, strict=True):
-        noise, kind = block.noise, block.statistic.kind
-        if bound.exceeds(noise):
-            largest = float(bound.l1) if noise.mechanism == "laplace" else bound.l2
-            raise ReleaseError(
-                f"{kind}: states sensitivity {noise.sensitivity!r}; one person can move the sums "
-                f"by {largest!r}"
-            )
-        if cost > Fraction(noise.cost):
-            raise ReleaseError(
-                f"{kind}: states cost {noise.cost!r}; its noise costs {_shown(cost)}"
-            )
+    for block, bound in zip(release.blocks, bounds, strict=True):
+        _check_statement(block.statistic.kind, block.noise, bound)
+    for (selection, search), reach in zip(searches, reaches, strict=True):
+        _check_statement(f"selection: {selection.column!r}", search.noise, reach)
+
+
+def _check_statement(what: str, noise: Noise, bound: Sensitivity) -> None:
+    """Raise a ReleaseError where a stated sensitivity or cost is smaller than the noise's."""
+    if bound.exceeds(noise):
+        largest = float(bound.l1) if noise.mechanism == "laplace" else bound.l2
+        raise ReleaseError(
+            f"{what}: states sensitivity {noise.sensitivity!r}; one person can move the sums "
+            f"by {largest!r}"
+        )
+    if (cost := bound.cost(noise)) > Fraction(noise.cost):
+        raise ReleaseError(f"{what}: states cost {noise.cost!r}; its noise costs {_shown(cost)}")
 
 
 def _worth_in_words(guarantee: Guarantee, worth: Fraction) -> str:

@@ -107,11 +107,8 @@ def show(release: Release, console: Console) -> None:
     for column, bounds in release.bounds.items():
         if isinstance(bounds, Censored):
             console.print(f"censored: of {column!r}, {bounds.in_words()}")
-    for selection in release.selections:
-        console.print(
-            f"bounds of {selection.column!r} were chosen by private quantiles, "
-            f"at a cost of {selection.cost:.4g}"
-        )
+    for words in release.searches_in_words():
+        console.print(words)
     if release.receipt is not None:
         console.print(f"ledger entry {release.receipt.entry} (dataset {release.receipt.dataset!r})")
     for block in release.blocks:

@@ -82,12 +82,19 @@ _HOW = "bounds are public knowledge: give them, for example bounds={{{0!r}: (0, 
 """The remedy for bounds that are missing."""
 
 
+FINEST_SHARE = 1e-12
+"""Of the larger limit: smaller magnitudes are not told apart in a search for bounds (chosen). Each
+decade more is ten candidates of either sign more, and noise hides a percent of records more."""
+
+
 @dataclass(frozen=True)
 class PrivateBounds:
-    """Let part of the budget choose a column's bounds by private quantiles.
+    """Let part of the budget find a column's bounds, by magnitude, within generous public limits.
 
-    ``within`` is public and may be generous; ``quantiles`` are the ones to aim for; the search runs
-    over evenly spaced candidates.
+    ``within`` may be a million times too wide; ``quantiles`` are the ones to aim for, and values
+    beyond are cut off. Magnitudes are distances from the point of ``within`` that is nearest to
+    zero. Differences below ``resolution`` do not matter; left out, that is the larger limit times
+    1e-12.
 
     Example:
         >>> import noisewise as nw
@@ -97,7 +104,7 @@ class PrivateBounds:
 
     within: tuple[float, float]
     quantiles: tuple[float, float] = (0.01, 0.99)
-    candidates: int = 1025
+    resolution: float = 0.0
 
     def __post_init__(self) -> None:
         limits = _interval(self.within, "within")
@@ -108,22 +115,16 @@ class PrivateBounds:
                 f"quantiles: must satisfy 0 <= low < high <= 1, not {shown(self.quantiles)}"
             )
         object.__setattr__(self, "quantiles", (low, high))
-        if not isinstance(self.candidates, int) or not 3 <= self.candidates <= 2**16 + 1:
+        finest = FINEST_SHARE * max(abs(limits.lower), abs(limits.upper))
+        given = number(self.resolution, "resolution")
+        if given < 0:
+            raise ArgumentError(f"resolution: must not be below zero, not {shown(self.resolution)}")
+        object.__setattr__(self, "resolution", max(given, finest))
+        if self.resolution > limits.half_width:
             raise ArgumentError(
-                f"candidates: must be a whole number in [3, {2**16 + 1}], "
-                f"not {shown(self.candidates)}"
+                f"within: {shown(self.within)} is too narrow to be searched in steps of "
+                f"{self.resolution:g}; give bounds instead"
             )
-        # Neighbouring candidates must differ in float64, or the chosen interval could be empty.
-        step = limits.half_width / self.half_candidates
-        if limits.upper - step == limits.upper or limits.lower + step == limits.lower:
-            raise ArgumentError(
-                f"within: {shown(self.within)} is too narrow for {self.candidates} candidates"
-            )
-
-    @property
-    def half_candidates(self) -> int:
-        """Candidates on either side of the middle one."""
-        return (self.candidates - 1) // 2
 
 
 def names(value: object, argument: str) -> tuple[str, ...]:

@@ -61,7 +61,31 @@ class Coded:
     other: Level | None = None
 
 
-Feature = Scaled | Outside
+@dataclass(frozen=True)
+class Outward:
+    """A numeric column as the index of the next public candidate away from the anchor.
+
+    ``candidates`` ascend and ``anchor`` is the index of one of them. Values beyond the outermost
+    candidates are counted there. Comparing is exact in every engine, where a logarithm is not.
+    """
+
+    column: str
+    candidates: tuple[float, ...]
+    anchor: int
+    fill: float | None = None
+
+    @property
+    def low(self) -> int:
+        """The first index."""
+        return 0
+
+    @property
+    def high(self) -> int:
+        """The last index."""
+        return len(self.candidates) - 1
+
+
+Feature = Scaled | Outside | Outward
 """What a record contributes for one numeric column."""
 
 
@@ -106,5 +130,15 @@ def evaluate(x: np.ndarray, feature: Feature, out: np.ndarray | None = None) -> 
     if isinstance(feature, Scaled):
         return to_lattice(x, feature, out)
     result = np.empty_like(x) if out is None else out
+    if isinstance(feature, Outward):
+        np.copyto(result, _outward(x, feature))
+        return result
     np.copyto(result, (x < feature.lower) | (x > feature.upper))
     return result
+
+
+def _outward(x: np.ndarray, feature: Outward) -> np.ndarray:
+    points = np.array(feature.candidates)
+    below = np.maximum(np.searchsorted(points, x, side="right") - 1, 0)
+    above = np.minimum(np.searchsorted(points, x, side="left"), feature.high)
+    return np.where(x < points[feature.anchor], below, above)

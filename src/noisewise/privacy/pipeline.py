@@ -25,6 +25,7 @@ from noisewise.artifact import (
     DataError,
     Groups,
     Level,
+    Noise,
     NoisewiseError,
     Population,
     Receipt,
@@ -35,8 +36,10 @@ from noisewise.artifact import (
 )
 from noisewise.artifact import validation as wire
 from noisewise.artifact.atomic_file import stop_if_ending
+from noisewise.artifact.bounds_search import UNSURE_SHARE, visible_count
 from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.statistics import MAX_ROWS
+from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest_bounds
 from noisewise.privacy.budget import (
@@ -53,7 +56,13 @@ from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.private_quantiles import candidate_lattice, choose_bounds
+from noisewise.privacy.private_bounds import (
+    candidates,
+    choose_bounds,
+    outward,
+    prepare_search,
+    searched,
+)
 from noisewise.privacy.selection import refuse_selection
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy, sensitivity
@@ -157,7 +166,7 @@ def publish(source: Any, order: Order) -> Release:
             "records that may count, such as max_records=1"
         )
     names = order.kinds + ((BOUNDS,) if order.private_bounds else ())
-    costs = shares(order.terms.cost, names, order.options.split)
+    costs = shares(order.terms.cost, names, order.options.split, len(order.private_bounds))
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
     if isinstance(source, Blank):
         return blank
@@ -221,13 +230,18 @@ def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
             Block(s, c.noise, np.zeros((len(s.names), groups), np.int64))
             for s, c in zip(statistics, prepared, strict=True)
         )
-        selections = tuple(
-            Selection(c, widest_bounds(w), w.half_candidates, w.quantiles, each)
-            for c, w in order.private_bounds.items()
-        )
+        selections = tuple(_unsearched(order, each))
         return assemble(order, bounds, selections, blocks, np.full(groups, n, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
+
+
+def _unsearched(order: Order, cost: float) -> Iterator[Selection]:
+    """Yield what the file will say of searches for bounds, with zeros for counts."""
+    for column, request in order.private_bounds.items():
+        zeros = np.zeros(len(candidates(request)[0]), np.int64)
+        noise = prepare_search(order.terms, cost).noise
+        yield searched(column, request, noise, zeros)[1]
 
 
 def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
@@ -328,27 +342,29 @@ class Payment:
 def _search(
     reader: Source, order: Order, cost: float, payment: Payment
 ) -> tuple[dict[str, Bounds], tuple[Selection, ...]]:
-    """Choose bounds: count on the candidates, refuse unfit data, pay, and select."""
+    """Find bounds: count at the candidates, refuse unfit data, pay, draw noise, and choose."""
     fills = {c: v for c, v in order.fill.items() if isinstance(v, int | float)}
-    lattices = {c: candidate_lattice(c, w, fills.get(c)) for c, w in order.private_bounds.items()}
+    maps = {c: outward(c, w, fills.get(c)) for c, w in order.private_bounds.items()}
     # Every column takes part, so that a record is complete here exactly when it is later.
     present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in order.bounds)
-    parts: tuple[Part, ...] = (
-        ProductSums(present, ((),)),
-        *(Histogram(f) for f in lattices.values()),
-    )
+    parts: tuple[Part, ...] = (ProductSums(present, ((),)), *(Histogram(f) for f in maps.values()))
     plan = SumPlan(parts, order.group_code, order.person, order.where)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
     refuse_few_records(sums.sizes, order)
-    each = equal_shares(cost, len(lattices))
-    refuse_hopeless_search(int(sums.sizes.sum()), order, each)
+    prepared = prepare_search(order.terms, equal_shares(cost, len(maps)))
+    known = None if order.terms.guarantee.hides_size else int(sums.sizes.sum())
+    if known is not None:
+        judge_search(known, order, prepared.noise)
     payment.pay()
     bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
     selections = []
-    for column, counts in zip(lattices, sums.parts[1:], strict=True):
-        request, pooled = order.private_bounds[column], counts.sum(axis=1)
-        bounds[column], selection = choose_bounds(column, request, pooled, order.terms, each)
+    for column, counts in zip(maps, sums.parts[1:], strict=True):
+        request = order.private_bounds[column]
+        # Groups are searched together: their counts are added up before noise is.
+        noisy = prepared.draw(counts.sum(axis=1))
+        search, selection = searched(column, request, prepared.noise, noisy)
+        bounds[column] = choose_bounds(request, search, known)
         selections.append(selection)
     return {c: bounds[c] for c in order.bounds}, tuple(selections)
 
@@ -398,25 +414,27 @@ def refuse_few_records(sizes: np.ndarray, order: Order) -> None:
     )
 
 
-def refuse_hopeless_search(n: int, order: Order, cost: float) -> None:
-    """Raise a DataError where a search for bounds could not do better than chance.
+def judge_search(n: int, order: Order, noise: Noise) -> None:
+    """Warn of a search for bounds that will be unsure; refuse one that cannot find any.
 
-    The best of C candidates outweighs one that is off by all n records by exp(n change / scale),
-    change and scale being those of ``mechanisms.select_least``; below C, some other one is likelier
-    to be picked even so. Where n is secret nothing is refused: the refusal would tell of it.
+    Raises a DataError where not even half of all records at one candidate would be visible. It is
+    said before anything is paid, and where n is public: elsewhere the words would tell of it, and
+    the release says it afterwards, from its noisy counts.
     """
-    if order.terms.guarantee.hides_size:
-        return
-    pure = order.terms.guarantee.accounting == "pure"
-    strength = n * (cost / 4 if pure else math.sqrt(cost))  # each end has half of the cost
-    for column, wanted in order.private_bounds.items():
-        needed = math.log(2 * wanted.half_candidates + 1)
-        if strength < needed:
+    for column, request in order.private_bounds.items():
+        hidden = visible_count(noise, 1, len(candidates(request)[0]))
+        if n < 2 * hidden:
             raise DataError(
-                f"bounds: for {n} records the budget of {cost:.3g} for the private bounds of "
-                f"{column!r} is hopeless, and they would be left to chance: it takes "
-                f"{needed / strength:.2g} times as much, or as many records. Give public bounds, "
-                "raise epsilon or the share split['bounds']. Nothing was spent"
+                f"bounds: for {n} records the budget of {noise.cost:.3g} for the private bounds of "
+                f"{column!r} is hopeless, since noise could hide {math.ceil(hidden)} of them: it "
+                f"takes {2 * hidden / n:.2g} times as much, or as many records. Give public "
+                "bounds, raise epsilon or the share split['bounds']. Nothing was spent"
+            )
+        if hidden > UNSURE_SHARE * n:
+            warn_user(
+                f"bounds: the private search for those of {column!r} may miss by up to "
+                f"{math.ceil(hidden)} of {n} records at either end, and is unsure; public bounds, "
+                "more records or a larger share split['bounds'] would help"
             )
 
 

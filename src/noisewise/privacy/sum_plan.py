@@ -12,7 +12,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics import Exponents
 from noisewise.privacy.conditions import Condition
-from noisewise.privacy.lattice import Coded, Feature, Scaled
+from noisewise.privacy.lattice import Coded, Feature, Outward, Scaled
 from noisewise.privacy.selection import KeptRecords
 
 MAX_PRODUCT = 2**30
@@ -51,9 +51,9 @@ class CellCounts:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many records sit on each lattice point of one column, low to high."""
+    """How many records sit on each lattice point or candidate of one column, low to high."""
 
-    feature: Scaled
+    feature: Scaled | Outward
 
 
 Part = ProductSums | CellCounts | Histogram

@@ -16,7 +16,7 @@ import numpy as np
 
 from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS, Exponents
-from noisewise.privacy.lattice import evaluate, to_lattice
+from noisewise.privacy.lattice import evaluate
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
 
 BLOCK_ROWS = 2**14
@@ -214,14 +214,14 @@ class _Cells(_Part):
 
 
 class _Histogram(_Part):
-    """Counts on every lattice point."""
+    """Counts on every lattice point or candidate."""
 
     def __init__(self, part: Histogram, groups: int) -> None:
         super().__init__(part.feature.high - part.feature.low + 1, groups)
         self._feature = part.feature
 
     def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
-        u = to_lattice(numeric[self._feature.column], self._feature)
+        u = evaluate(numeric[self._feature.column], self._feature)
         cell = u.astype(np.int64) - self._feature.low
         self._sums += self._count(cell, len(self._sums), group)
 

@@ -117,7 +117,8 @@ def _bounds(release: Release) -> str:
     ]
     dropped = any(getattr(b.statistic, "outside", "") == "drop" for b in release.blocks)
     fate = "were left out of the sums" if dropped else "were moved to the nearer bound"
-    return html.table(
+    searches = [html.text("p", f"{words}.") for words in release.searches_in_words()]
+    return "".join(searches) + html.table(
         f"Bounds, which are public; values outside {fate}",
         ("column", "lower", "upper", "cut values off", "chosen"),
         rows,
@@ -129,7 +130,7 @@ def _cut_sides(bounds: Bounds) -> str:
 
 
 def _chooser(privately: bool) -> str:
-    return "by private quantiles" if privately else "by the owner"
+    return "by a private search" if privately else "by the owner"
 
 
 def _sums(release: Release) -> str:

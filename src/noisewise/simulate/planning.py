@@ -9,6 +9,7 @@ where bounds do not fit what is believed of the data: too tight, too wide, or fo
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -46,8 +47,6 @@ COSTLY_WIDTH = 3.0
 """Times the width without privacy, from which a warning says so (chosen)."""
 MISSED_CHANCE = 0.001
 """Probability with which a calibrated method is said to miss (chosen)."""
-FEWEST_FOR_PRIVATE_BOUNDS = 5000
-"""Records below which private bounds are not to be relied on (chosen)."""
 HALVINGS = 6
 """Bisections of a factor of four (chosen): the ε for a wanted width is right to 2 percent."""
 FURTHEST = 64.0
@@ -368,7 +367,7 @@ def _low_coverage(planned: Plan) -> list[str]:
 
 
 def _private_bounds(planned: Plan, release: Release) -> list[str]:
-    """Warn that private bounds are counted at their widest, and weak for few records."""
+    """Say what private bounds are counted as, and whether the budget can find them."""
     if not release.selections:
         return []
     columns, n = ", ".join(s.column for s in release.selections), planned.settings["n"]
@@ -376,9 +375,18 @@ def _private_bounds(planned: Plan, release: Release) -> list[str]:
         f"Bounds of {columns} are to be found privately: the plan takes the whole range for them, "
         "and counts what the search costs. Widths are therefore on the large side."
     ]
-    if n < FEWEST_FOR_PRIVATE_BOUNDS:
+    for selection in release.selections:
+        if selection.search is None:
+            continue
+        hidden = math.ceil(selection.search.hidden)
+        if 2 * hidden > n:
+            verdict = "which is hopeless: such a release is refused"
+        elif selection.is_unsure(n):
+            verdict = "and will be unsure: public knowledge of the range is worth more"
+        else:
+            verdict = "which is enough to find them"
         warnings.append(
-            f"With {n:,} records private bounds are weak: below a few thousand "
-            "they are often far off. Public knowledge of the range is worth more."
+            f"The search for the bounds of {selection.column!r} may miss by up to {hidden:,} of "
+            f"{n:,} records ({hidden / n:.1%}) at either end, {verdict}."
         )
     return warnings

@@ -248,14 +248,17 @@ def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | Pr
     widest = arguments.widest_bounds(limits)
     step = _power_of_two(max(abs(widest.lower), abs(widest.upper))) * 2.0**-LATTICE_BITS
     steps = (widest.upper - widest.lower) / step
-    if steps < MIN_LATTICE_STEPS:
+    fewest = MIN_LATTICE_STEPS * (2 if isinstance(limits, PrivateBounds) else 1)
+    if steps < fewest:
         raise ArgumentError(
             f"bounds: family={family!r} is anchored at zero; so far from it, the interval "
             f"{shown((widest.lower, widest.upper))} is too narrow to be resolved"
         )
     if isinstance(limits, PrivateBounds):
-        fewer = min(limits.candidates, 2 * int(steps / 4) + 1)
-        return dataclasses.replace(limits, candidates=fewer)
+        # So that any two candidates are that many steps apart.
+        return dataclasses.replace(
+            limits, resolution=max(limits.resolution, MIN_LATTICE_STEPS * step)
+        )
     return limits
 
 
@@ -271,8 +274,7 @@ def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | P
         )
     if isinstance(limits, PrivateBounds):
         # Candidates a whole step apart or more never round to one and the same number.
-        fewer = min(limits.candidates, 2 * (steps // 2) + 1)
-        return dataclasses.replace(limits, candidates=fewer)
+        return dataclasses.replace(limits, resolution=max(limits.resolution, 1.0))
     return limits
 
 

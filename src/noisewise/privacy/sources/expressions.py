@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import ibis
 
 from noisewise.artifact import Level
-from noisewise.privacy.lattice import Coded, Feature, Scaled
+from noisewise.privacy.lattice import Coded, Feature, Outward, Scaled
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -58,6 +58,8 @@ def number(table: ir.Table, column: str, fill: float | None) -> ir.Value:
 
 def value(x: ir.Value, feature: Feature) -> ir.Value:
     """Return what a present number contributes, as `lattice.evaluate`; NULL stays NULL."""
+    if isinstance(feature, Outward):
+        return _outward(x, feature)
     outside = (x < constant(feature.lower)) | (x > constant(feature.upper))
     if not isinstance(feature, Scaled):
         return bit(outside)
@@ -69,6 +71,15 @@ def value(x: ir.Value, feature: Feature) -> ir.Value:
     low, high = _whole(feature.low), _whole(feature.high)
     u = ibis.cases((u < low, low), (u > high, high), else_=u)
     return ibis.ifelse(outside, _whole(0), u) if feature.outside == "drop" else u
+
+
+def _outward(x: ir.Value, feature: Outward) -> ir.Value:
+    """Return the index of the next candidate away from the anchor, by comparisons alone."""
+    points, anchor = feature.candidates, feature.anchor
+    below = [(x < constant(points[i + 1]), _whole(i)) for i in range(anchor)]
+    above = [(x <= constant(points[i]), _whole(i)) for i in range(anchor, feature.high)]
+    branches = [*below, *above]
+    return ibis.cases(*branches, else_=_whole(feature.high))
 
 
 def _whole(value: int) -> ir.Value:
