@@ -187,7 +187,6 @@ def test_bounds_left_out_altogether() -> None:
         {"quantiles": (0.5,)},
         {"quantiles": (-0.1, 0.5)},
         {"quantiles": "ab"},
-        {"quantiles": None},
         {"resolution": -1.0},
         {"resolution": True},
         {"resolution": float("nan")},

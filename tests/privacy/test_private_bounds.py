@@ -128,34 +128,46 @@ def found(x: np.ndarray, within: tuple[float, float], scale: float = 1.0, **more
 N = 20_000
 UNIFORM = (np.arange(N) * 7919 % N + 0.5) / N
 NORMAL = np.random.default_rng(7).permutation(norm.ppf(UNIFORM))  # no luck in the tails
-COLUMNS: dict[str, tuple[np.ndarray, tuple[float, float], Bounds]] = {
-    "incomes": (30_000 * np.exp(0.8 * NORMAL), (0, 1e7), nw.Censored(4000, 200_000)),
-    "normal": (NORMAL, (-1e9, 1e9), nw.Censored(-2.5, 2.5)),
-    "far from zero": (50 + 10 * NORMAL, (-1e4, 1e6), nw.Censored(25, 80)),
-    "negative": (-50 + 10 * NORMAL, (-1e6, 0), nw.Censored(-80, -25)),
-    "uniform": (UNIFORM, (-100, 100), nw.Censored(0.01, 1, "lower")),
-    "two clusters": (np.where(UNIFORM < 0.5, 5 + NORMAL, 100 + 10 * NORMAL), (0, 1e5),
-                     nw.Censored(2.5, 150, "lower")),
-    "zeros and ones": ((UNIFORM < 0.3) * 1.0, (-1e9, 1e9), Bounds(0, 1)),
-    "zeros and ones, in limits": ((UNIFORM < 0.3) * 1.0, (0, 1e7), Bounds(0, 1)),
-    "constant": (np.full(N, 37.0), (0, 1e7), Bounds(30, 40)),
-    "ratings": (np.ceil(5 * UNIFORM), (0, 1000), Bounds(0.8, 5)),
-    "filling the limits": (UNIFORM, (0, 1), nw.Censored(0.01, 1, "lower")),
-    "years": (np.floor(1990 + 30 * UNIFORM), (1900, 2100), Bounds(1980, 2020)),
+ONES = (UNIFORM < 0.3) * 1.0
+CLUSTERS = np.where(UNIFORM < 0.5, 5 + NORMAL, 100 + 10 * NORMAL)
+COLUMNS: dict[str, tuple[np.ndarray, tuple[float, float], Bounds, Bounds]] = {
+    "incomes": (30_000 * np.exp(0.8 * NORMAL), (0, 1e7), Bounds(4000, 200_000),
+                nw.Censored(8000, 120_000)),
+    "normal": (NORMAL, (-1e9, 1e9), Bounds(-2.5, 2.5), nw.Censored(-2, 2)),
+    "far from zero": (50 + 10 * NORMAL, (-1e4, 1e6), Bounds(25, 80), nw.Censored(30, 80, "lower")),
+    "negative": (-50 + 10 * NORMAL, (-1e6, 0), Bounds(-80, -25), nw.Censored(-80, -30, "upper")),
+    "uniform": (UNIFORM, (-100, 100), Bounds(0.01, 1), nw.Censored(0.05, 1, "lower")),
+    "two clusters": (CLUSTERS, (0, 1e5), Bounds(2.5, 150), Bounds(3, 120)),
+    "zeros and ones": (ONES, (-1e9, 1e9), Bounds(0, 1), Bounds(0, 1)),
+    "zeros and ones, in limits": (ONES, (0, 1e7), Bounds(0, 1), Bounds(0, 1)),
+    "constant": (np.full(N, 37.0), (0, 1e7), Bounds(30, 40), Bounds(30, 40)),
+    "ratings": (np.ceil(5 * UNIFORM), (0, 1000), Bounds(0.8, 5), Bounds(0.8, 5)),
+    "years": (np.floor(1990 + 30 * UNIFORM), (1900, 2100), Bounds(1980, 2020), Bounds(1980, 2020)),
 }  # fmt: skip
+"""Columns, limits, and the bounds that cut about 1 and 5 per cent at either end."""
 
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_ends_without_noise(name: str) -> None:
-    x, within, expected = COLUMNS[name]
-    assert found(x, within) == expected
-    lower, upper = found(-x, (-within[1], -within[0])).lower, found(x, within).upper
-    assert lower == -upper  # a mirrored column has mirrored bounds
+    x, within, one, five = COLUMNS[name]
+    assert found(x, within, quantiles=(0.01, 0.99)) == one
+    assert found(x, within, quantiles=(0.05, 0.95)) == five
+    mirrored = found(-x, (-within[1], -within[0]), quantiles=(0.05, 0.95))
+    assert (-mirrored.upper, -mirrored.lower) == (five.lower, five.upper)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_unless_told_it_cuts_as_little_as_can_be_seen(name: str) -> None:
+    x, within, one, _ = COLUMNS[name]
+    limits = found(x, within)
+    assert not isinstance(limits, nw.Censored)
+    assert np.sum((x < limits.lower) | (x > limits.upper)) < 40
+    assert limits.upper <= 3 * one.upper or limits.upper <= 0
 
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_little_is_cut_where_noise_hides_four_per_cent(name: str) -> None:
-    x, within, _ = COLUMNS[name]
+    x, within, _, _ = COLUMNS[name]
     limits = found(x, within, scale=80.0)
     assert np.mean((x < limits.lower) | (x > limits.upper)) < 0.03
     assert limits.upper - limits.lower < 2.2 * max(np.ptp(x), 10)
@@ -194,8 +206,9 @@ def released(source: Any = FRAME, **more: Any) -> nw.Release:
 )
 def test_bounds_are_found_and_the_file_says_how(more: dict[str, Any]) -> None:
     """Noise of at most a hundred records hides nothing here: misses are rarer than 1e-9."""
-    release = released(**more)
-    assert release.bounds["x"] in (nw.Censored(25, 80), nw.Censored(25, 80, "lower"))
+    wish = PrivateBounds((-1e6, 1e6), quantiles=(0.05, 0.95))
+    release = released(**more, bounds={"x": wish, "y": (0, 1)})
+    assert (release.bounds["x"].lower, release.bounds["x"].upper) == (30, 80)
     (selection,) = release.selections
     whole = release.guarantee.epsilon if release.guarantee.rho is None else release.guarantee.rho
     assert selection.cost + release.block("gram").noise.cost == pytest.approx(whole)

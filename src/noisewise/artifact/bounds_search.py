@@ -96,6 +96,10 @@ class CandidateCounts(RecordCounts):
         for count in self.counts:
             validation.integer(count, "selection: counts")
 
+    def total(self, records: int | None) -> float:
+        """Return the number of records where it is public; else the sum of the noisy counts."""
+        return float(max(sum(self.counts), 1) if records is None else max(records, 1))
+
     @property
     def hidden(self) -> float:
         """The number of records at one candidate that the noise may hide."""
@@ -152,7 +156,7 @@ class Selection:
         """
         if self.search is None:
             return False
-        return self.search.hidden > UNSURE_SHARE * self._records(self.search, records)
+        return self.search.hidden > UNSURE_SHARE * self.search.total(records)
 
     def in_words(self, records: int | None = None) -> str:
         """Return how the bounds were chosen, and how sure the choice is.
@@ -162,15 +166,12 @@ class Selection:
         """
         if self.search is None:
             return f"chosen by private quantiles, at a cost of {self.cost:.4g}"
-        hidden, total = self.search.hidden, self._records(self.search, records)
+        hidden, total = self.search.hidden, self.search.total(records)
         share = f" ({hidden / total:.1%})" if total > hidden else ""
         words = (
             f"found by a private search, at a cost of {self.cost:.4g}; about "
-            f"{self.quantiles[0]:.3g} of the records may lie below and "
-            f"{1 - self.quantiles[1]:.3g} above, and the search could have missed by up to "
-            f"{math.ceil(hidden):,} records{share} at either end"
+            f"{100 * self.quantiles[0]:.2g} % of the records lie below and "
+            f"{100 * (1 - self.quantiles[1]):.2g} % above, and the search could have missed by up "
+            f"to {math.ceil(hidden):,} records{share} at either end"
         )
         return f"{words}: it is unsure" if self.is_unsure(records) else words
-
-    def _records(self, search: CandidateCounts, records: int | None) -> float:
-        return float(max(sum(search.counts), 1) if records is None else records)

@@ -241,7 +241,7 @@ def _unsearched(order: Order, cost: float) -> Iterator[Selection]:
     for column, request in order.private_bounds.items():
         zeros = np.zeros(len(candidates(request)[0]), np.int64)
         noise = prepare_search(order.terms, cost).noise
-        yield searched(column, request, noise, zeros)[1]
+        yield searched(column, request, noise, zeros, None)[1]
 
 
 def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
@@ -363,7 +363,7 @@ def _search(
         request = order.private_bounds[column]
         # Groups are searched together: their counts are added up before noise is.
         noisy = prepared.draw(counts.sum(axis=1))
-        search, selection = searched(column, request, prepared.noise, noisy)
+        search, selection = searched(column, request, prepared.noise, noisy, known)
         bounds[column] = choose_bounds(request, search, known)
         selections.append(selection)
     return {c: bounds[c] for c in order.bounds}, tuple(selections)

@@ -7,7 +7,8 @@ record is counted at the next candidate away from the anchor; one record moves o
 where it is replaced (``docs/proofs/sensitivity.md``, section 8). OpenDP adds noise to the counts,
 and all that follows is made from noisy counts alone.
 
-An end of the bounds, of n records with a share a to be cut (1 % unless the owner says otherwise):
+An end of the bounds, of n records with a share a to be cut (unless the owner says: 1 %, or less if
+noise lets less be seen):
 
 1. The outermost window of up to four candidates that holds more than noise alone would show
    (`visible_count`) begins at candidate j. Beyond j fewer than T records can hide.
@@ -15,17 +16,21 @@ An end of the bounds, of n records with a share a to be cut (1 % unless the owne
 3. Else the tail is continued as an exponential one. With d(t) the place beyond which t records lie,
    the end is d(T) + (d(T) - d(4 T)) log(T / a n) / log 4, moved outward to the next candidate.
 4. Where candidate j alone holds 4 T or more there is a wall (a column of 0 and 1, a rating, a
-   uniform one): the end is j itself, and is taken for a natural one.
+   uniform one): the end is j itself.
+
+An end is said to cut only where more than 2 % of the records are seen beyond it. Models of censored
+values take the uncut ones for normal, and of a skewed column that is further from the truth than
+a per cent of moved values (docs/evidence.md).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from noisewise.artifact import Bounds, CandidateCounts, Censored, Noise, Selection
+from noisewise.artifact.bounds import Sides
 from noisewise.artifact.bounds_search import MAX_WINDOW, RecordCounts, visible_count
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import Terms
@@ -40,6 +45,13 @@ Twice as many find less at small budgets, half as many are wider (docs/evidence.
 WALL = 4
 """Times the number that noise may hide: so much at the outermost candidate is a wall, and the tail
 is continued from there and from the end (chosen by simulation: docs/evidence.md)."""
+
+USUAL_SHARE = 0.01
+"""Share to be cut off at either end where the owner does not say, at most (chosen)."""
+
+NEGLIGIBLE_SHARE = 0.02
+"""Share of the records beyond an end up to which it is not said to cut (chosen by what models of
+censored values make of skewed columns: docs/evidence.md)."""
 
 
 ROUNDING = 1e-3
@@ -86,13 +98,22 @@ def prepare_search(terms: Terms, cost: float) -> Calibrated:
 
 
 def searched(
-    column: str, request: PrivateBounds, noise: Noise, counts: np.ndarray
+    column: str, request: PrivateBounds, noise: Noise, counts: np.ndarray, records: int | None
 ) -> tuple[CandidateCounts, Selection]:
-    """Return a column's noisy counts, and what the file says of the choice that is made by them."""
+    """Return a column's noisy counts, and what the file says of the choice that is made by them.
+
+    Args:
+        column: whose bounds are searched.
+        request: the public limits and the quantiles to aim for.
+        noise: of the counts.
+        counts: with noise.
+        records: how many there are; None where that is secret.
+    """
     points, anchor = candidates(request)
     search = CandidateCounts(points, anchor, tuple(int(c) for c in counts), noise)
     limits = Bounds(*request.within)
-    return search, Selection(column, limits, None, request.quantiles, noise.cost, search)
+    quantiles = aims(request, search, records)
+    return search, Selection(column, limits, None, quantiles, noise.cost, search)
 
 
 def choose_bounds(request: PrivateBounds, search: CandidateCounts, records: int | None) -> Bounds:
@@ -105,36 +126,38 @@ def choose_bounds(request: PrivateBounds, search: CandidateCounts, records: int 
     """
     points, counts = np.array(search.candidates), np.array(search.counts, float)
     anchor = search.candidates.index(search.anchor)
-    total = float(max(counts.sum(), 1.0)) if records is None else float(records)
     # A count's records lie between its candidate and the next one towards the anchor.
     tops = np.concatenate([points[1 : anchor + 1], points[anchor:]])
     floors = np.concatenate([points[: anchor + 1], points[anchor:-1]])
     visible = [visible_count(search.noise, w + 1, len(points)) for w in range(MAX_WINDOW)]
-    low, high = request.quantiles
-    above = _end(counts, floors, tops, visible, (1 - high) * total)
-    below = _end(counts[::-1], -tops[::-1], -floors[::-1], visible, low * total)
-    if above is None or below is None:
+    total, (low, high) = search.total(records), aims(request, search, records)
+    upper = _end(counts, floors, tops, visible, (1 - high) * total)
+    lower = _end(counts[::-1], -tops[::-1], -floors[::-1], visible, low * total)
+    if upper is None or lower is None:
         return Bounds(*request.within)
-    return _settled(points, _Ends(-below.place, above.place, below.wall, above.wall))
+    ends = _settled(points, -lower, upper)
+    many = max(visible[-1], NEGLIGIBLE_SHARE * total)
+    below = counts[(tops <= ends.lower) & (floors < ends.lower)][-MAX_WINDOW:].sum() > many
+    above = counts[(floors >= ends.upper) & (tops > ends.upper)][:MAX_WINDOW].sum() > many
+    if not below and not above:
+        return ends
+    sides: Sides = "both" if below and above else "lower" if below else "upper"
+    return Censored(ends.lower, ends.upper, sides)
 
 
-@dataclass(frozen=True)
-class _End:
-    place: float
-    wall: bool
-
-
-@dataclass(frozen=True)
-class _Ends:
-    lower: float
-    upper: float
-    lower_wall: bool
-    upper_wall: bool
+def aims(
+    request: PrivateBounds, search: CandidateCounts, records: int | None
+) -> tuple[float, float]:
+    """Return the quantiles to aim for: the owner's, or those that cut as little as can be seen."""
+    if request.quantiles is not None:
+        return request.quantiles
+    share = min(USUAL_SHARE, search.hidden / search.total(records))
+    return share, 1 - share
 
 
 def _end(
     counts: np.ndarray, floors: np.ndarray, tops: np.ndarray, visible: list[float], cut: float
-) -> _End | None:
+) -> float | None:
     """Return the upper end; None where no window is visible.
 
     Args:
@@ -163,26 +186,19 @@ def _end(
         return float(tops[i] + (floors[i] - tops[i]) * inward)
 
     if hidden <= cut:
-        i = min(outermost, reached(cut))
-        return _End(float(tops[i]), bool(counts[i] >= WALL * hidden and tails[i + 1] < hidden))
+        return float(tops[min(outermost, reached(cut))])
     if counts[outermost] >= WALL * hidden:
-        return _End(float(tops[outermost]), True)
+        return float(tops[outermost])
     near, far = place(hidden), place(WALL * hidden)
     grown = math.log(hidden / max(cut, 1.0)) / math.log(WALL)
-    return _End(near + max(0.0, near - far) * grown, False)
+    return near + max(0.0, near - far) * grown
 
 
-def _settled(points: np.ndarray, ends: _Ends) -> Bounds:
-    """Return the ends as candidates, moved outward and apart; those inside the limits may cut."""
+def _settled(points: np.ndarray, lower: float, upper: float) -> Bounds:
+    """Return the ends as candidates, moved outward and apart."""
     last = len(points) - 1
-    high = min(int(np.searchsorted(points, ends.upper, side="left")), last)
-    low = max(int(np.searchsorted(points, ends.lower, side="right")) - 1, 0)
+    high = min(int(np.searchsorted(points, upper, side="left")), last)
+    low = max(int(np.searchsorted(points, lower, side="right")) - 1, 0)
     if low >= high:
         low, high = max(min(low, high) - 1, 0), min(max(low, high) + 1, last)
-    lower, upper = float(points[low]), float(points[high])
-    cuts_lower = low > 0 and not ends.lower_wall
-    cuts_upper = high < last and not ends.upper_wall
-    if not cuts_lower and not cuts_upper:
-        return Bounds(lower, upper)
-    both = cuts_lower and cuts_upper
-    return Censored(lower, upper, "both" if both else "lower" if cuts_lower else "upper")
+    return Bounds(float(points[low]), float(points[high]))

@@ -356,7 +356,7 @@ OWNER = Owner(
              "bernoulli, binomial, categorical, poisson, geometric, exponential, gamma or normal",
              required=True),
         Word("bounds", "interval", "the public interval; private:LOWER,UPPER lets part of the "
-             "budget choose it within that range"),
+             "budget find it within limits that may be far too wide"),
         Word("censored", "censored-interval", "the public interval where it cuts values off; SIDES "
              "is both (the default), lower or upper"),
         Word("outside", "text", "drop records outside the interval from the sum, or clamp them to "

@@ -108,8 +108,8 @@ OWNER = Owner(
         Word(
             "bounds",
             "bounds",
-            "public bounds, for every column; private:LOWER,UPPER lets part of the budget choose "
-            "them within that range",
+            "public bounds, for every column; private:LOWER,UPPER lets part of the budget find "
+            "them within limits that may be far too wide",
         ),
         Word(
             "censored",
