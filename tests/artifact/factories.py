@@ -17,6 +17,7 @@ import numpy as np
 from noisewise.artifact import (
     Block,
     Bounds,
+    Censored,
     Clamped,
     Gram,
     Groups,
@@ -101,7 +102,7 @@ def regression(
             block(gram, spent, 1 if groups is None else len(groups.keys)),
             *extra.pop("blocks", ()),
         ),
-        bounds=BOUNDS,
+        bounds=extra.pop("bounds", BOUNDS),
         groups=groups,
         **extra,
     )
@@ -210,6 +211,9 @@ FACTORIES: dict[str, Callable[[], Any]] = {
         neighbours="add-remove", groups=TRACTS, sizes=()
     ),
     "regression-with-everything": regression_with_everything,
+    "regression-censored": lambda: regression(
+        bounds={**BOUNDS, "kir": Censored(-2.5, 7.25), "alter": Censored(16, 120, "upper")}
+    ),
     "regression-of-people": lambda: regression_of_people("replace-one", 2),
     "regression-of-people-selected": lambda: regression_of_people(
         "add-remove", 3, where="age >= 18 and \"wohnt in\" != 'Köln'"

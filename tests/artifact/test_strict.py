@@ -215,6 +215,7 @@ WRONG_TYPES = {
     "bounds upside down": ("bounds.pir", [1, 0], "'pir': bounds: lower must be below upper"),
     "bounds too wide": ("bounds.pir", [-1e300, 1], "'pir': bounds: must lie within"),
     "bounds too close": ("bounds.pir", [0, 1e-300], "be at least 2e-145 apart"),
+    "bounds of text": ("bounds.pir", "0,1", "'pir': must be [lower, upper], not '0,1'"),
     "one quantile": ("selections.0.quantiles", [0.1], "'quantiles' must be [low, high]"),
     "quantiles crossed": ("selections.0.quantiles", [0.9, 0.1], "selections[0]: selection: quant"),
     "no candidates": ("selections.0.half_candidates", 0, "half_candidates must be a whole number"),
@@ -223,6 +224,23 @@ WRONG_TYPES = {
     "degree three": ("blocks.1.statistic.degree", 3, "monomials: degree must be 2 or 4"),
     "bounds within a list": ("selections.0.within", 3, "selections[0]: within: must be [lower"),
 }
+
+
+CUT = {"lower": 0, "upper": 1, "cut": "both"}
+WRONG_CUTS = {
+    "an unknown side": ({**CUT, "cut": "left"}, "'pir': bounds: sides must be one of both, lower"),
+    "no side": ({**CUT, "cut": None}, "'pir': bounds: sides must be one of both, lower, upper"),
+    "sides left out": ({"lower": 0, "upper": 1}, "'pir': 'cut' is missing"),
+    "an end left out": ({"lower": 0, "cut": "both"}, "'pir': 'upper' is missing"),
+    "one thing more": ({**CUT, "sides": "both"}, "'pir': unknown field 'sides'"),
+    "upside down": ({**CUT, "upper": -1}, "'pir': bounds: lower must be below upper"),
+    "an end of text": ({**CUT, "lower": "0"}, "'pir': bounds: lower must be a number"),
+}
+
+
+@pytest.mark.parametrize(("value", "fragment"), WRONG_CUTS.values(), ids=WRONG_CUTS.keys())
+def test_bounds_that_cut_are_read_strictly(value: object, fragment: str) -> None:
+    check_case("regression-censored", put("bounds.pir", value), fragment)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,34 @@ def test_bounds_chosen_privately(noisewise: Run, people: Path, out: Path) -> Non
     assert (selection.column, selection.within) == ("pir", nw.Bounds(0, 100))
 
 
+def test_bounds_that_cut_values_off(noisewise: Run, people: Path, out: Path) -> None:
+    words = ("--censored", "pir=0,0.5,upper", "--bounds", "kir=-1,1", "--epsilon", 5, "--out", out)
+    ended = noisewise("release", "linear-regression", people, *REGRESSION[:4], *words)
+    assert loaded(ended, out).bounds == {
+        "pir": nw.Censored(0, 0.5, "upper"),
+        "kir": nw.Bounds(-1, 1),
+    }
+    assert "censored: of 'pir', values above 0.5 were moved" in noisewise("inspect", out).out
+    shown = json.loads(noisewise("inspect", out, "--json").out)["bounds"]
+    assert (shown["pir"]["cut"], shown["kir"]["cut"]) == ("upper", None)
+
+
+def test_all_bounds_may_cut_and_a_family_takes_them(
+    noisewise: Run, people: Path, out: Path
+) -> None:
+    both = ("--censored", "pir=0,1", "--censored", "kir=-1,1", "--epsilon", 5, "--out", out)
+    ended = noisewise("release", "linear-regression", people, *REGRESSION[:4], *both)
+    assert all(isinstance(b, nw.Censored) for b in loaded(ended, out).bounds.values())
+    words = ("--column", "pir", "--family", "normal", "--censored", "0,0.5,lower", "--epsilon", 1)
+    one = out.with_name("one.json")
+    ended = noisewise("release", "exponential-family", people, *words, "--out", one)
+    assert loaded(ended, one).bounds == {"pir": nw.Censored(0, 0.5, "lower")}
+    twice = noisewise(
+        "release", "exponential-family", people, *words, "--bounds", "0,1", "--out", one
+    )
+    assert "--censored: there are bounds already" in twice.err
+
+
 @pytest.mark.parametrize(
     ("words", "model"),
     [
@@ -280,6 +308,10 @@ def test_a_list_that_is_no_text(regression: Run, tmp_path: Path) -> None:
         (("--bounds", "age=0"), "--bounds age: must be LOWER,UPPER, not '0'"),
         (("--bounds", "age=0,x"), "--bounds age: 'x' is not a number"),
         (("--bounds", "age=private:1,0"), "within: lower must be below upper"),
+        (("--censored", "pir=0,1"), "--censored: 'pir' has bounds already; give one of the two"),
+        (("--censored", "pir=0,1,left"), "--censored pir: sides must be one of both, lower, upper"),
+        (("--censored", "pir=1,0"), "--censored pir: lower must be below upper"),
+        (("--censored", "pir=1"), "--censored pir: must be LOWER,UPPER or LOWER,UPPER,SIDES"),
         (
             ("--mechanism", "gaussian"),
             "--delta: --mechanism gaussian needs one, such as --delta 1e-6",

@@ -18,7 +18,7 @@ LIMITS = ("--bounds", "a=0,1", "--bounds", "b=0,1")
     ("more", "says"),
     [
         (LIMITS, "--n: a plan looks at no data, so it needs the number of records"),
-        (("--n", "10"), "--bounds: a plan looks at no data, so it needs public bounds"),
+        (("--n", "10"), "--bounds: none; bounds are public knowledge: give them"),
         (("--n", "10", "--bounds", "a=0,1"), "'b'"),
         ((*LIMITS, "--n", "50", "--guess", "slope=1"), "guess: 'slope' is unknown; known are a, i"),
         ((*LIMITS, "--n", "50", "--guess", "sigma=0"), "guess: sigma must be above zero"),

@@ -1,6 +1,6 @@
 """THE WIRE: the one file between the owner and the analyst. numpy and the standard library only."""
 
-from noisewise.artifact.bounds import Bounds
+from noisewise.artifact.bounds import Bounds, Censored
 from noisewise.artifact.errors import (
     AbsentError,
     ArgumentError,
@@ -37,6 +37,7 @@ __all__ = [
     "Block",
     "Bounds",
     "BudgetError",
+    "Censored",
     "Clamped",
     "DataError",
     "Gram",

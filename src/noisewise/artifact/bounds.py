@@ -1,13 +1,20 @@
-"""Public bounds of a column and the affine map they define: user's units ↔ the box [-1, 1]."""
+"""Public bounds of a column and the affine map they define: user's units ↔ the box [-1, 1].
+
+`Bounds` are the range that a column has by nature, `Censored` ones cut values off. Both map records
+alike, so that sums and sensitivities are the same: what differs is what the sums mean.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
+
+Sides = Literal["both", "lower", "upper"]
+"""Which ends of an interval cut values off."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,44 @@ class Bounds:
     def half_width(self) -> float:
         """The length in user's units that one unit of the box stands for."""
         return self.upper / 2 - self.lower / 2
+
+
+@dataclass(frozen=True)
+class Censored(Bounds):
+    """Bounds that cut values off: a record at such an end may have lain beyond it.
+
+    Plain bounds are the range that values have by nature, such as 0 to 100 for a percentage.
+    ``sides`` says which ends cut: an income's lower end 0 is natural, its upper end may cut.
+
+    Example:
+        >>> import noisewise as nw
+        >>> wages = nw.Censored(0, 20, sides="upper")
+        >>> wages.cuts_lower, wages.cuts_upper
+        (False, True)
+    """
+
+    sides: Sides = "both"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validation.one_of(self.sides, get_args(Sides), "bounds: sides")
+
+    @property
+    def cuts_lower(self) -> bool:
+        """Whether values below the lower end were moved to it."""
+        return self.sides != "upper"
+
+    @property
+    def cuts_upper(self) -> bool:
+        """Whether values above the upper end were moved to it."""
+        return self.sides != "lower"
+
+    def in_words(self) -> str:
+        """Return which values were cut off."""
+        ends = [f"below {self.lower:g}"] * self.cuts_lower + [
+            f"above {self.upper:g}"
+        ] * self.cuts_upper
+        return f"values {' and '.join(ends)} were moved to the bound"
 
 
 class LatticeMap(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 
 from noisewise.artifact import low_memory_json, validation
 from noisewise.artifact.atomic_file import atomic_write, folder_turn
-from noisewise.artifact.bounds import Bounds
+from noisewise.artifact.bounds import Bounds, Censored
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.json_fields import Fields, located
@@ -270,7 +270,7 @@ def encode(value: Release) -> dict[str, Any]:
         "guarantee": _encode_guarantee(value.guarantee),
         "population": encode_fields(value.population),
         "groups": None if value.groups is None else encode_fields(value.groups),
-        "bounds": {c: [b.lower, b.upper] for c, b in value.bounds.items()},
+        "bounds": {c: _encode_bounds(b) for c, b in value.bounds.items()},
         "fill": dict(value.fill),
         "selections": [_encode_selection(s) for s in value.selections],
         "blocks": [_encode_block(b) for b in value.blocks],
@@ -286,6 +286,12 @@ def _encode_guarantee(value: Guarantee) -> dict[str, Any]:
     optional = ("unit", "max_records")
     fields = encode_fields(value)
     return {k: v for k, v in fields.items() if v is not None or k not in optional}
+
+
+def _encode_bounds(value: Bounds) -> Any:
+    if isinstance(value, Censored):
+        return {"lower": value.lower, "upper": value.upper, "cut": value.sides}
+    return [value.lower, value.upper]
 
 
 def _encode_selection(value: Selection) -> dict[str, Any]:
@@ -308,7 +314,7 @@ def decode(top: Fields) -> Release:
     groups, receipt = top.take("groups"), top.take("receipt")
     model = {k: _words(v, f"model: {validation.shown(k)}") for k, v in top.object("model").items()}
     bounds = {
-        c: _pair(b, f"bounds: {validation.shown(c)}") for c, b in top.object("bounds").items()
+        c: _bounds(b, f"bounds: {validation.shown(c)}") for c, b in top.object("bounds").items()
     }
     blocks = [_block(b, f"blocks[{i}]") for i, b in enumerate(top.items("blocks"))]
     selections = [_selection(s, f"selections[{i}]") for i, s in enumerate(top.items("selections"))]
@@ -341,6 +347,16 @@ def _words(value: Any, where: str) -> str | int | float | tuple[str, ...]:
         return validation.text(value, where)
     validation.real(value, where)
     return value  # type: ignore[no-any-return]  # an int stays an int, a float a float
+
+
+def _bounds(value: Any, where: str) -> Bounds:
+    if not isinstance(value, dict):
+        return _pair(value, where)
+    f = Fields(value, where)
+    lower, upper, sides = (f.take(name) for name in ("lower", "upper", "cut"))
+    f.done()
+    with located(where):
+        return Censored(lower, upper, sides)
 
 
 def _pair(value: Any, where: str) -> Bounds:

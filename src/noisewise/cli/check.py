@@ -51,7 +51,7 @@ def check(
     """Simulate releases like this one, and see which methods find the truth where they say it is.
 
     Only the settings are used: number of records, epsilon, bounds, noise and prior. It costs no
-    budget and looks at no number of the release.
+    budget and looks at no number of the release, but for a count of clamped records.
     """
     given = Release.load(release)
     if out is not None:
@@ -93,6 +93,8 @@ def show_check(result: Check) -> None:
         f"{settings['trials']} simulated releases of {settings['what']}: {settings['n']} records, "
         f"epsilon {settings['epsilon']:g}"
     )
+    for caution in result.cautions:
+        console.print(f"To know: {caution}.")
     table = Table(title="Do 95 % intervals hold the truth?", title_justify="left")
     table.add_column("method")
     table.add_column("parameter", overflow="fold")

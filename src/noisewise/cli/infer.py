@@ -116,6 +116,7 @@ def _summary(result: Result, releases: list[Release]) -> dict[str, Any]:
         "where": [release.where for release in releases],
         "converged": result.converged,
         "status": result.status,
+        "cautions": list(result.cautions),
         "parameters": _plain_rows(result.summary().reset_index()),
     }
 
@@ -139,9 +140,11 @@ def _show(result: Result, releases: list[Release], out: Path) -> None:
         console.print(release.statement())
         if release.where is not None:
             console.print(f"selected: records with {release.where}")
+    for caution in result.cautions:
+        console.print(f"To know: {caution}.")
     rows = result.summary().reset_index()
     rows = rows[[c for c in rows if c not in DIAGNOSTICS]]
     title = "In the units of the data" + ("; 95 % intervals" if "lower" in rows else "")
     console.print(frame_table(rows, title))
-    console.print(result.status)
+    console.print(result.convergence)
     console.print(f"wrote {out}", soft_wrap=True)

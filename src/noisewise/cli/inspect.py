@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from noisewise.artifact import Block, PartitionRelease, QuantileSum, Release
+from noisewise.artifact import Block, Bounds, Censored, PartitionRelease, QuantileSum, Release
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.shared_options import AsJson
@@ -46,9 +46,15 @@ def summary(release: Release) -> dict[str, Any]:
         "where": release.where,
         "n": release.population.policy,
         "groups": 1 if release.groups is None else len(release.groups.keys),
+        "bounds": {c: _bounds(b) for c, b in release.bounds.items()},
         **_answer(release),
         "statistics": [{"kind": b.statistic.kind, "components": rows(b)} for b in release.blocks],
     }
+
+
+def _bounds(bounds: Bounds) -> dict[str, Any]:
+    sides = bounds.sides if isinstance(bounds, Censored) else None
+    return {"lower": bounds.lower, "upper": bounds.upper, "cut": sides}
 
 
 def _answer(release: Release) -> dict[str, Any]:
@@ -98,6 +104,9 @@ def show(release: Release, console: Console) -> None:
         console.print(f"selected: records with {release.where}")
     if release.groups is not None:
         console.print(f"groups: {len(release.groups.keys)} (column {release.groups.column!r})")
+    for column, bounds in release.bounds.items():
+        if isinstance(bounds, Censored):
+            console.print(f"censored: of {column!r}, {bounds.in_words()}")
     for selection in release.selections:
         console.print(
             f"bounds of {selection.column!r} were chosen by private quantiles, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from noisewise.artifact import ArgumentError, Level
+from noisewise.artifact import ArgumentError, Censored, Level, ReleaseError
 from noisewise.privacy.arguments import PrivateBounds
 
 MAX_RANGE = 10_000_000
@@ -61,6 +61,18 @@ def parse_bounds(text: str, option: str) -> tuple[float, float] | PrivateBounds:
         raise ArgumentError(f"{option}: must be LOWER,UPPER, not {text!r}")
     pair = parse_number(ends[0], option), parse_number(ends[1], option)
     return pair if range_text == text else PrivateBounds(pair)
+
+
+def parse_censored(text: str, option: str) -> Censored:
+    """Return the bounds that ``0,20`` or ``0,20,upper`` gives, which cut values off."""
+    lower, *others = text.split(",")
+    if len(others) not in (1, 2):
+        raise ArgumentError(f"{option}: must be LOWER,UPPER or LOWER,UPPER,SIDES, not {text!r}")
+    ends = parse_number(lower, option), parse_number(others[0], option)
+    try:
+        return Censored(*ends, *(side.strip() for side in others[1:]))  # type: ignore[arg-type]
+    except ReleaseError as error:
+        raise ArgumentError(str(error).replace("bounds:", f"{option}:", 1)) from None
 
 
 def parse_list(text: str, option: str) -> list[Level]:

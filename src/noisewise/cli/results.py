@@ -46,6 +46,12 @@ def predict(
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Of the new records' scatter.")] = 0,
+    clamped: Annotated[
+        bool,
+        typer.Option(
+            "--clamped", help="Move new records to the bounds, as the owner moves those beyond."
+        ),
+    ] = False,
     out: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,7 +64,7 @@ def predict(
         raise ArgumentError(f"--level: must be between 0 and 1, not {level!r}")
     check_table(out)
     loaded = load_result(result)
-    rows = predicted_rows(loaded, _points(loaded.covariates, at, csv), level, seed)
+    rows = predicted_rows(loaded, _points(loaded.covariates, at, csv), level, seed, clamped)
     if out is not None:
         write_table(rows, out)
         typer.echo(f"wrote {out}")
@@ -126,7 +132,11 @@ def _read(path: Path, covariates: tuple[str, ...]) -> list[dict[str, float]]:
 
 
 def predicted_rows(
-    result: Result, points: list[dict[str, float]], level: float, seed: int
+    result: Result,
+    points: list[dict[str, float]],
+    level: float,
+    seed: int,
+    clamped: bool = False,
 ) -> pd.DataFrame:
     """Return one row per record (and group): its covariates, mean and intervals, or probabilities.
 
@@ -135,15 +145,19 @@ def predicted_rows(
         points: the covariates of each record.
         level: the probability of the intervals.
         seed: of the new records' scatter.
+        clamped: move new records to the bounds.
     """
     import pandas as pd
 
     from noisewise.inference import Posterior
 
     keys = result.keys if isinstance(result, Posterior) else None
+    if clamped and not result.predicts_clamped:
+        raise ArgumentError("--clamped: this model predicts records as they are; leave it out")
+    words: dict[str, Any] = {"clamped": True} if clamped else {}
     rows: list[dict[str, Any]] = []
     for point in points:
-        columns = _predicted(result.predict(point or None, seed=seed), level)
+        columns = _predicted(result.predict(point or None, seed=seed, **words), level)
         for i, key in enumerate((None,) if keys is None else keys):
             group = {} if key is None else {"group": key}
             rows.append({**group, **point, **{n: float(v[i]) for n, v in columns.items()}})

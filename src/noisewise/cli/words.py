@@ -55,6 +55,11 @@ def _bounds(given: Iterable[str], option: str, lists: PublicLists) -> object:
     return {column: parsing.parse_bounds(b, f"{option} {column}") for column, b in texts.items()}
 
 
+def _censored(given: Iterable[str], option: str, lists: PublicLists) -> object:
+    texts = parsing.parse_assignments(given, option)
+    return {column: parsing.parse_censored(b, f"{option} {column}") for column, b in texts.items()}
+
+
 def _levels(given: Iterable[str], option: str, lists: PublicLists) -> object:
     texts = parsing.parse_assignments(given, option)
     return {column: parsing.parse_list(text, option) for column, text in texts.items()}
@@ -77,6 +82,10 @@ FORMS: dict[WordKind, OptionForm] = {
     "columns": OptionForm("COLUMN", list[str], _as_it_is),
     "bounds": OptionForm("COLUMN=LOWER,UPPER", list[str], _bounds),
     "interval": OptionForm("LOWER,UPPER", str, lambda t, o, _: parsing.parse_bounds(t, o)),
+    "censored": OptionForm("COLUMN=LOWER,UPPER[,SIDES]", list[str], _censored),
+    "censored-interval": OptionForm(
+        "LOWER,UPPER[,SIDES]", str, lambda t, o, _: parsing.parse_censored(t, o)
+    ),
     "cliques": OptionForm(
         "COLUMN,COLUMN", list[str], lambda given, o, _: [parsing.parse_names(t) for t in given]
     ),

@@ -188,7 +188,7 @@ def infer(
     usable, left_out = usable_groups(releases, analyst.least_records)
     _warn_if_empty(usable)
     problem = analyst.problem(usable, question)
-    for caution in analyst.cautions(problem, question):
+    for caution in analyst.cautions(problem, question, usable):
         warn_user(caution)
     with reporting(progress, f"sampling ({chosen})") as report:
         result = analyst.methods[chosen](problem, seed, chains, draws, report)

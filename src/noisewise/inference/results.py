@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.clamping import clamping_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,8 @@ class Result(ABC):
     """How it was inferred."""
     draws: Mapping[Any, np.ndarray]
     """Draws by name: arrays (chain, draw), or (group, chain, draw) where grouped."""
+    predicts_clamped: ClassVar[bool] = False
+    """Whether ``predict`` takes ``clamped=True``: new records moved to the bounds."""
 
     @property
     @abstractmethod
@@ -75,6 +78,16 @@ class Result(ABC):
     @property
     def covariates(self) -> tuple[str, ...]:
         """Return the columns to which a prediction needs values."""
+        return ()
+
+    @property
+    def convergence(self) -> str:
+        """Say whether the computation converged; ``status`` without the cautions."""
+        return self.status
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Return what to know before the numbers, a sentence each, without its full stop."""
         return ()
 
     def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
@@ -251,7 +264,21 @@ class Posterior(Result):
         return not self.unconverged
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """Return what to know before the numbers, a sentence each, without its full stop."""
+        return tuple(
+            words
+            for release in self.releases
+            for words in clamping_in_words(release, taken_as_normal=False)
+        )
+
+    @property
     def status(self) -> str:
+        """Say whether it converged, what to do if not, and what else to know."""
+        return ". ".join((self.convergence, *self.cautions))
+
+    @property
+    def convergence(self) -> str:
         """Say whether it converged, and what to do if not."""
         bad = self.unconverged
         if not bad:

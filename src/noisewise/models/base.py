@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact import ArgumentError, Censored, Release
 from noisewise.artifact.forms import ReleaseForm, discover_with, forget_form, register_form
 from noisewise.artifact.user_warnings import warn_user
 
@@ -52,6 +52,8 @@ WordKind = Literal[
     "columns",
     "bounds",
     "interval",
+    "censored",
+    "censored-interval",
     "cliques",
     "levels",
     "list",
@@ -119,6 +121,27 @@ def renaming(**names: str) -> Callable[[Mapping[str, object]], dict[str, object]
     return lambda words: {names.get(word, word): value for word, value in words.items()}
 
 
+def with_censored_bounds(words: Mapping[str, object]) -> dict[str, object]:
+    """Return the words of a command line with those of ``--censored`` among the bounds.
+
+    The release functions have one argument for both: a ``Censored`` among the bounds.
+    """
+    joined = dict(words)
+    cut, natural = joined.pop("censored", None), joined.pop("bounds", None)
+    if isinstance(cut, Mapping):
+        given = dict(natural) if isinstance(natural, Mapping) else {}
+        if twice := [column for column in cut if column in given]:
+            raise ArgumentError(f"censored: {twice[0]!r} has bounds already; give one of the two")
+        return {**joined, "bounds": {**given, **cut}}
+    if isinstance(cut, Censored):
+        if natural is not None:
+            raise ArgumentError("censored: there are bounds already; give one of the two")
+        return {**joined, "bounds": cut}
+    if cut is not None:
+        raise TypeError("censored: must be a Censored, or one for each column")
+    return dict(words)
+
+
 @dataclass(frozen=True)
 class Question:
     """What an analyst asks beyond the release: a prior, the model's own words, the method chosen.
@@ -169,7 +192,9 @@ class Analyst(ABC, Generic[P]):
     def problem(self, releases: Sequence[Release], question: Question) -> P:
         """Read one release, or several of the same records, into what the methods need."""
 
-    def cautions(self, problem: P, question: Question) -> tuple[str, ...]:
+    def cautions(
+        self, problem: P, question: Question, releases: Sequence[Release]
+    ) -> tuple[str, ...]:
         """Return warnings about the problem, before anything is sampled."""
         return ()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import Release
+from noisewise.artifact import Bounds, Censored, Release
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -112,16 +112,24 @@ def _bounds(release: Release) -> str:
         return ""
     chosen = {s.column for s in release.selections}
     rows = [
-        (column, b.lower, b.upper, "by private quantiles" if column in chosen else "by the owner")
+        (column, b.lower, b.upper, _cut_sides(b), _chooser(column in chosen))
         for column, b in release.bounds.items()
     ]
     dropped = any(getattr(b.statistic, "outside", "") == "drop" for b in release.blocks)
     fate = "were left out of the sums" if dropped else "were moved to the nearer bound"
     return html.table(
         f"Bounds, which are public; values outside {fate}",
-        ("column", "lower", "upper", "chosen"),
+        ("column", "lower", "upper", "cut values off", "chosen"),
         rows,
     )
+
+
+def _cut_sides(bounds: Bounds) -> str:
+    return bounds.sides if isinstance(bounds, Censored) else "no, a natural range"
+
+
+def _chooser(privately: bool) -> str:
+    return "by private quantiles" if privately else "by the owner"
 
 
 def _sums(release: Release) -> str:
@@ -163,7 +171,8 @@ def calibration(check: Check | None) -> str:
         "drawn from the prior. A method can be trusted here if the truth is found where the method "
         "says it is."
     )
-    verdict = html.verdict(check.recommended is not None, check.advice)
+    cautions = "".join(html.verdict(False, "To know first", f"{c}.") for c in check.cautions)
+    verdict = cautions + html.verdict(check.recommended is not None, check.advice)
     rows = [
         (
             m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i], m.p_values[i],
@@ -189,7 +198,7 @@ def check_page(check: Check) -> str:
     """Return the page of a calibration check alone."""
     lead = html.paragraphs(
         "Simulation-based calibration with a release's own settings. The release's numbers were "
-        "not looked at; no budget was spent."
+        "not looked at, but for a count of clamped records; no budget was spent."
     )
     rows = [(k, str(v)) for k, v in check.settings.items()]
     sections = (
@@ -289,7 +298,9 @@ def posterior_page(post: Posterior, title: str, prediction: str, check: Check | 
 
 
 def _result(post: Posterior) -> str:
-    verdicts = html.verdict(post.converged, post.status.split(":")[0].capitalize(), post.status)
+    verdicts = "".join(html.verdict(False, "To know first", f"{c}.") for c in post.cautions)
+    words = post.convergence
+    verdicts += html.verdict(post.converged, words.split(":")[0].capitalize(), words)
     if post.method == "naive":
         verdicts += html.verdict(
             False, "Do not rely on these intervals", "The method ignores the privacy noise."

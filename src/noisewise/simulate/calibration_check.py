@@ -143,6 +143,11 @@ class Check:
         return next((m.method for m in self.methods if m.passed), None)
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """Return what the release itself says against its results, a sentence each."""
+        return tuple(self.settings.get("cautions", ()))
+
+    @property
     def advice(self) -> str:
         """Say which methods to use, and which not."""
         if self.recommended is None:
@@ -238,7 +243,7 @@ def check(
 
     Args:
         release: a release, or the path of its file; its n, ε, bounds and noise are taken, and its
-            numbers are not looked at.
+            numbers are not looked at, but for a count of clamped records.
         methods: which to try; the usual ones of the family unless named.
         prior: of the analysis, as for ``infer``.
         x: covariates, if others than the owner named.

@@ -14,6 +14,7 @@ import numpy as np
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.clamping import clamping_in_words
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import usable_groups
 from noisewise.inference.results import Posterior
@@ -188,6 +189,9 @@ def settings_of(release: Release, problem: Any, simulator: Simulator[Any]) -> di
     }
     if release.bounds:
         said["bounds"] = {c: [b.lower, b.upper] for c, b in release.bounds.items()}
+    cautions = clamping_in_words(release, taken_as_normal=simulator.clamping_biases)
+    if cautions:
+        said["cautions"] = list(cautions)
     return said
 
 

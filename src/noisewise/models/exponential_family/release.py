@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, cast
 
 from noisewise.artifact import ArgumentError, Bounds, Clamped, PowerSums, Statistic, Tables
-from noisewise.models.base import Owner, Word, renaming
+from noisewise.models.base import Owner, Word, renaming, with_censored_bounds
 from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds, mapping, positive, shown
@@ -136,7 +136,8 @@ def exponential_family(
             ``exponential``, ``gamma`` or ``normal``, or one made known by ``register_family``.
             ``geometric`` counts trials up to the first success: 1, 2, 3, … Families of whole
             numbers round each record to the nearest one, whatever the others hold.
-        bounds: the public interval of an unbounded family, or a ``PrivateBounds``.
+        bounds: the public interval of an unbounded family, or a ``PrivateBounds``; a `nw.Censored`
+            is carried in the file, and means the same here: the models know of their interval.
         outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
             as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot
             have, such as negative waiting times, are treated like any other: begin the interval
@@ -354,6 +355,8 @@ OWNER = Owner(
              required=True),
         Word("bounds", "interval", "the public interval; private:LOWER,UPPER lets part of the "
              "budget choose it within that range"),
+        Word("censored", "censored-interval", "the public interval where it cuts values off; SIDES "
+             "is both (the default), lower or upper"),
         Word("outside", "text", "drop records outside the interval from the sum, or clamp them to "
              "its nearer end", default="drop"),
         Word("levels", "list", "public categories of categorical"),
@@ -364,6 +367,7 @@ OWNER = Owner(
         Word("count_clamped", "flag", "also release how many records lie outside the interval"),
     ),
     privacy=command_line_options(MomentOptions),
-    prepare=renaming(binomial_trials="trials"),  # --trials of a plan are its simulated releases
+    # --trials of a plan are its simulated releases.
+    prepare=lambda words: renaming(binomial_trials="trials")(with_censored_bounds(words)),
 )  # fmt: skip
 """The owner's part of the model, for the command line."""

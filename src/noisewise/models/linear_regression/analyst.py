@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from noisewise.artifact import Release
+from noisewise.artifact import Censored, Release
+from noisewise.artifact.clamping import clamping_in_words
 from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.linear_regression import (
     LEAST_RECORDS,
@@ -21,6 +22,9 @@ from noisewise.models.linear_regression.problem import (
     combined_problem,
     regression_problem,
 )
+
+KNOWING_CUTS = ("exact", "naive", None)
+"""Methods whose results are of values before clamping, where bounds cut them off (None: exact)."""
 
 
 class RegressionAnalyst(Analyst[RegressionProblem]):
@@ -47,17 +51,24 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
         problems = [regression_problem(r, question.prior, **question.words) for r in releases]
         return problems[0] if len(problems) == 1 else combined_problem(problems)
 
-    def cautions(self, problem: RegressionProblem, question: Question) -> tuple[str, ...]:
-        """Return a warning where a column uses so little of its bounds that a default misfits.
-
-        The default of ``exact`` knows no units and fits all; defaults of other methods do not.
-        """
-        if problem.scale_free and question.method in (None, "exact"):
-            return ()
-        if {"response", "covariates"} <= {*(question.prior or ())}:
-            return ()
-        warning = prior_check.caution(problem)
-        return () if warning is None else (warning,)
+    def cautions(
+        self, problem: RegressionProblem, question: Question, releases: Sequence[Release]
+    ) -> tuple[str, ...]:
+        """Return warnings of clamped columns, and of columns too narrow for a default prior."""
+        natural = [
+            c for c in (*problem.x, problem.y) if not isinstance(releases[0].bounds[c], Censored)
+        ]
+        warnings = list(clamping_in_words(releases[0], natural, taken_as_normal=True))
+        if problem.cuts is not None and question.method not in KNOWING_CUTS:
+            warnings.append(
+                f"method: {question.method} takes values at bounds that cut them off as they are; "
+                "its results are of the values after clamping. exact infers those before"
+            )
+        # The default of exact knows no units and fits all; those of other methods do not.
+        given = {"response", "covariates"} <= {*(question.prior or ())}
+        if not given and not (problem.scale_free and question.method in (None, "exact")):
+            warnings += filter(None, [prior_check.caution(problem)])
+        return tuple(warnings)
 
     def restore(
         self, common: Mapping[str, Any], attributes: Mapping[str, Any]

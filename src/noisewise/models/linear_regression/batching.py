@@ -142,7 +142,7 @@ class CollectedDraws:
                     latent.setdefault(name, np.empty(shape))[list(rows)] = values
             return {name: v[0] if single else v for name, v in latent.items()}
 
-        return LatentDraws(make, scale_free=problem.scale_free)
+        return LatentDraws(make, problem)
 
     @property
     def unconverged(self) -> np.ndarray:

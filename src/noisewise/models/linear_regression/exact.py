@@ -29,7 +29,11 @@ from noisewise.models.linear_regression.initial_values import (
     prior_statistics,
     towards,
 )
-from noisewise.models.linear_regression.posterior_draws import latent_fit, posterior_from_user
+from noisewise.models.linear_regression.posterior_draws import (
+    draw_coefficients,
+    latent_fit,
+    posterior_from_user,
+)
 from noisewise.models.linear_regression.prior_check import hidden_columns
 from noisewise.models.linear_regression.problem import RegressionProblem, subset
 from noisewise.numerics.convergence import diagnose
@@ -171,7 +175,9 @@ def sample(
             run, problem, starts, spread, data, draws, rounds, tick
         )
         positions = _plain_positions(positions, data, shape)
-    user = _finish(finish, positions, data, problem.units.from_box, shape)
+    user = draw_coefficients(
+        finish, positions, data.n, data.prior, shape, problem.units.from_box, problem.cuts
+    )
     keep = latent_fit(shape, draws * chains * len(problem.n))
     rest = divergences, np.asarray(positions) if keep else None
     # Diagnostics are computed where the draws are: XLA's sort is slow on a CPU.
@@ -291,37 +297,6 @@ def _plain_positions(positions: jax.Array, data: DensityData, shape: Shape) -> j
 
 
 _diagnose = jax.jit(diagnose)
-
-
-@partial(jax.jit, static_argnums=4)
-def _finish(
-    key: jax.Array,
-    positions: jax.Array,
-    data: DensityData,
-    back: tuple[np.ndarray, np.ndarray],
-    shape: Shape,
-) -> jax.Array:
-    """Draw (θ, σ²) given s at every position (draw, coordinate, chain, group), in user's units."""
-    draws, size, chains, groups = positions.shape
-    if shape.q > UNROLLED:
-        flat = jnp.moveaxis(positions[..., 0], 2, 0).reshape(-1, size)
-
-        def one(now: tuple[jax.Array, jax.Array]) -> jax.Array:
-            key, v = now
-            at = point(v, shape, data.n)
-            return collapsed.draw_parameters(
-                key, at, scale_free.prior_at(at, v, shape, data.prior)[0], ()
-            )
-
-        drawn = jax.lax.map(one, (jax.random.split(key, len(flat)), flat))
-        drawn = drawn.T.reshape(-1, 1, chains, draws)
-    else:
-        v = entries(jnp.moveaxis(positions, 0, 1), 1)
-        at = point(v, shape, data.n)
-        prior, _ = scale_free.prior_at(at, v, shape, data.prior)
-        drawn = collapsed.draw_parameters(key, at, prior, (draws, chains, groups))
-        drawn = jnp.transpose(drawn, (0, 3, 2, 1))
-    return jnp.einsum("ij,jgct->igct", back[0], drawn) + back[1][:, None, None, None]
 
 
 def run(

@@ -14,6 +14,7 @@ import numpy as np
 from noisewise.inference.results import Posterior
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import collapsed
+from noisewise.models.linear_regression.censoring import unclamped_parameters
 from noisewise.models.linear_regression.coordinates import Point
 from noisewise.models.linear_regression.posterior_draws import posterior_from_box
 from noisewise.models.linear_regression.problem import RegressionProblem
@@ -33,9 +34,14 @@ def run(
     projected = (vectors * clipped[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     factor = np.linalg.cholesky(projected)
     keys = jax.random.split(jax.random.key(seed), (len(problem.n), chains, draws))
-    drawn = _drawn(keys, mean, factor, problem.n, problem.box_prior)
+    drawn = np.asarray(_drawn(keys, mean, factor, problem.n, problem.box_prior))
+    if problem.cuts is not None:
+        d, batch = len(problem.x), drawn.shape[:3]
+        x_mean = np.broadcast_to(mean[:, None, None, :d], (*batch, d))
+        law = np.broadcast_to(projected[:, None, None, :d, :d], (*batch, d, d))
+        drawn, _, _ = unclamped_parameters(drawn, x_mean, law, problem.cuts)
     share = float((values[:, 0] < LEAST_EIGENVALUE).mean())
-    return posterior_from_box(problem, np.asarray(drawn), "naive", {"projected_share": share})
+    return posterior_from_box(problem, drawn, "naive", {"projected_share": share})
 
 
 @jax.jit

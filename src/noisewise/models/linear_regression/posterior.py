@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, Bounds
+from noisewise.artifact.clamping import clamping_in_words
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference.results import Posterior, Prediction
+from noisewise.models.linear_regression.censoring import clamped_margin
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -17,6 +19,7 @@ class RegressionPosterior(Posterior):
     """Draws of the slopes (named as ``x``), of ``intercept`` and of ``sigma2``."""
 
     model_name = "linear-regression"
+    predicts_clamped = True
     x: tuple[str, ...]
     y: str
 
@@ -31,10 +34,19 @@ class RegressionPosterior(Posterior):
         return self.x
 
     @property
-    def status(self) -> str:
-        """Whether it converged, and which columns the noise hides."""
+    def cautions(self) -> tuple[str, ...]:
+        """Return which columns were clamped and which the noise hides."""
+        columns = (*self.x, self.y)
+        clamped = (
+            clamping_in_words(release, columns, taken_as_normal=True) for release in self.releases
+        )
+        return (*dict.fromkeys(words for sentences in clamped for words in sentences),
+                *self._hidden())  # fmt: skip
+
+    def _hidden(self) -> list[str]:
+        """Return which columns the noise hides, and what would help."""
         hidden = [c for c in self.details.get("hidden") or () if c in self.x]
-        words = [super().status]
+        words = []
         if hidden:
             verb, slope = ("varies", "its slope") if len(hidden) == 1 else ("vary", "their slopes")
             words.append(
@@ -43,17 +55,23 @@ class RegressionPosterior(Posterior):
             )
         if self.y in (self.details.get("hidden") or ()):
             words.append(f"The noise hides how much {self.y} varies, so sigma2 is hardly known")
-        if len(words) > 1:
+        if words:
             words.append(
                 "Narrower bounds, more records or a larger epsilon would help the next release"
             )
-        return ". ".join(words)
+        return words
 
     def attributes(self) -> dict[str, object]:
         """Return the columns, for a file."""
         return {"x": list(self.x), "y": self.y}
 
-    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
+    def predict(
+        self,
+        new_x: Mapping[str, float] | None = None,
+        *,
+        seed: int = 0,
+        clamped: bool = False,
+    ) -> Prediction:
         """Return the posterior predictive of y at given covariates, in the user's units.
 
         y = θᵀ(x, 1) + N(0, σ²), draw by draw. A UserWarning tells of covariates outside the
@@ -62,6 +80,7 @@ class RegressionPosterior(Posterior):
         Args:
             new_x: a value for each covariate.
             seed: of the new record's scatter.
+            clamped: move new records to the bounds of y, as the owner moves those beyond them.
         """
         at = self._checked(new_x)
         for warning in self._beyond_bounds(at):
@@ -70,7 +89,16 @@ class RegressionPosterior(Posterior):
         for column, value in at.items():
             line = line + self.draws[column] * value
         scatter = np.random.default_rng(seed).standard_normal(line.shape)
-        return Prediction(line + scatter * np.sqrt(self.draws["sigma2"]), line)
+        records = line + scatter * np.sqrt(self.draws["sigma2"])
+        if not clamped:
+            return Prediction(records, line)
+        if not self.releases:
+            raise ArgumentError("clamped: this posterior has no release that says the bounds")
+        bounds = self.releases[0].bounds[self.y]
+        return Prediction(
+            np.clip(records, bounds.lower, bounds.upper),
+            _expected_within(line, np.sqrt(self.draws["sigma2"]), bounds),
+        )
 
     def _checked(self, new_x: Mapping[str, float] | None) -> dict[str, float]:
         if not isinstance(new_x, Mapping) or set(new_x) != set(self.x):
@@ -97,3 +125,10 @@ class RegressionPosterior(Posterior):
             for column, value in at.items()
             if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
         ]
+
+
+def _expected_within(mean: np.ndarray, deviation: np.ndarray, bounds: Bounds) -> np.ndarray:
+    """Return the mean of normal records that are moved to their bounds."""
+    half = bounds.half_width
+    boxed = clamped_margin((mean - bounds.centre) / half, deviation / half, True, True)
+    return bounds.centre + half * boxed.mean

@@ -17,20 +17,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.linear_regression import collapsed, scale_free
+from noisewise.models.linear_regression import censoring, collapsed, scale_free
+from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.models.linear_regression.coordinates import Point, Shape, point, released
+from noisewise.models.linear_regression.initial_values import DrawnParameters, prior_parameters
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.convergence import diagnose_groups
 from noisewise.numerics.distributions import draw_inverse_wishart_factors
 from noisewise.numerics.gram_packing import unpack
+from noisewise.numerics.matrices import UNROLLED, entries
 from noisewise.priors import NormalInverseGamma
 
 MAX_LATENT_NUMBERS = 2**25
@@ -96,12 +99,24 @@ def prior_in_words(problem: RegressionProblem) -> str:
 def draws_before(problem: RegressionProblem, number: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Draw every coefficient and the error variance from the problem's prior, by name."""
     names = (*problem.x, "intercept", "sigma2")
-    if not problem.scale_free:
-        return prior_draws(problem.response, names, number, seed)
     rng = np.random.default_rng(seed)
-    drawn, _ = scale_free.draw_parameters(rng, (number,), len(problem.x), float(problem.n[0]))
-    box = np.column_stack([drawn.theta, drawn.variance])
+    if problem.scale_free:
+        drawn, _ = scale_free.draw_parameters(rng, (number,), len(problem.x), float(problem.n[0]))
+    elif problem.cuts is None:
+        return prior_draws(problem.response, names, number, seed)
+    else:
+        drawn = prior_parameters(rng, problem.box_prior, (number,))
+    box = parameters_before_clamping(drawn, problem.cuts)
     return dict(zip(names, problem.units.to_user(box).T, strict=True))
+
+
+def parameters_before_clamping(drawn: DrawnParameters, cuts: Cuts | None) -> np.ndarray:
+    """Return (θ, σ²) of drawn laws (draw, parameter), of the records before clamping if cut."""
+    box = np.column_stack([drawn.theta, drawn.variance])
+    if cuts is None:
+        return box
+    covariance = drawn.x_factor @ np.swapaxes(drawn.x_factor, -1, -2)
+    return censoring.unclamped_parameters(box, drawn.x_mean, covariance, cuts)[0]
 
 
 def prior_draws(
@@ -122,16 +137,23 @@ def latent_fit(shape: Shape, draws: int) -> bool:
     return draws * (2 * shape.dimension + d + d * d) <= MAX_LATENT_NUMBERS
 
 
+def _by_median(problem: RegressionProblem) -> bool:
+    """Return whether deviations given s are drawn with the rest, since no formula has them."""
+    return problem.scale_free or problem.cuts is not None
+
+
 class LatentDraws(Mapping[str, np.ndarray]):
     """Draws of s, μx and τ² by name, made when first asked for.
 
-    Where scales are unknown, also ``deviation``: of every parameter given s and the scales, in the
-    user's units.
+    Where scales are unknown or bounds cut values off, also ``deviation``: of every parameter given
+    s and the scales, in the user's units.
     """
 
-    def __init__(self, make: Callable[[], Mapping[str, np.ndarray]], *, scale_free: bool) -> None:
+    def __init__(
+        self, make: Callable[[], Mapping[str, np.ndarray]], problem: RegressionProblem
+    ) -> None:
         self._make = make
-        self.names = ("s", "mu_x", "tau2", *(("deviation",) if scale_free else ()))
+        self.names = ("s", "mu_x", "tau2", *(("deviation",) if _by_median(problem) else ()))
 
     @cached_property
     def _draws(self) -> Mapping[str, np.ndarray]:
@@ -149,21 +171,31 @@ class LatentDraws(Mapping[str, np.ndarray]):
         return len(self.names)
 
 
-def draw_latent(
-    rng: np.random.Generator, problem: RegressionProblem, shape: Shape, positions: np.ndarray
-) -> Mapping[str, np.ndarray]:
-    """Draw s, μx and τ² (group, chain, draw, …) at positions (draw, coordinate, chain, group).
+class CovariateLaw(NamedTuple):
+    """Draws of mean and covariance of x in the box; the statistic and the prior they are given."""
 
-    ``s`` in the box, in the order of ``coordinates.released``; ``mu_x`` and ``tau2`` (mean and
-    covariance of the covariates) in the user's units; the rest as in ``LatentDraws``.
+    mean: np.ndarray
+    covariance: np.ndarray
+    at: Point
+    prior: BoxPrior
+
+
+def draw_covariate_law(
+    rng: np.random.Generator,
+    n: np.ndarray,
+    given: BoxPrior | None,
+    shape: Shape,
+    positions: np.ndarray,
+) -> CovariateLaw:
+    """Draw (μx, τ²) given s at positions (draw, coordinate, chain, group).
+
+    Draws lead with (group, chain, draw); ``at`` and ``prior`` have those axes as one.
     """
     v = np.transpose(positions, (3, 2, 0, 1))
     batch, d = v.shape[:3], shape.q - 1
-    n = np.broadcast_to(problem.n[:, None, None], batch)
+    n = np.broadcast_to(n[:, None, None], batch)
     flat = jnp.asarray(v.reshape(-1, v.shape[-1])), jnp.asarray(n.reshape(-1))
     at = jax.jit(jax.vmap(lambda v, n: point(v, shape, n)))(*flat)
-    sums = jax.jit(jax.vmap(lambda p: released(p, noisy_n=shape.noisy_n)))(at)
-    given = None if shape.scale_free else problem.box_prior
     prior = jax.jit(jax.vmap(lambda p, v: scale_free.prior_at(p, v, shape, given)[0]))(at, flat[0])
     mean, n = np.asarray(at.mean)[:, :d], np.asarray(at.n)
     factor = np.asarray(at.factor)[:, :d, : min(d, shape.rank)]
@@ -178,17 +210,117 @@ def draw_latent(
     centre = (kappa[:, None] * x_mean + n[:, None] * mean) / (kappa + n)[:, None]
     white = np.einsum("bij,bj->bi", root, rng.standard_normal(mean.shape))
     x_mean = centre + white / np.sqrt(kappa + n)[:, None]
-    half, middle = problem.units.half[:d], problem.units.centre[:d]
-    covariance = (root @ np.swapaxes(root, 1, 2)) * half[:, None] * half
-    latent = {
-        "s": np.asarray(sums).reshape(*batch, -1),
-        "mu_x": (middle + half * x_mean).reshape(*batch, d),
-        "tau2": covariance.reshape(*batch, d, d),
-    }
-    if shape.scale_free:
-        deviation = _deviations(problem, at, prior)
+    covariance = root @ np.swapaxes(root, 1, 2)
+    return CovariateLaw(x_mean.reshape(*batch, d), covariance.reshape(*batch, d, d), at, prior)
+
+
+@partial(jax.jit, static_argnums=4)
+def _draw_in_box(
+    key: jax.Array,
+    positions: jax.Array,
+    n: jax.Array,
+    given: BoxPrior | None,
+    shape: Shape,
+    back: tuple[np.ndarray, np.ndarray],
+) -> jax.Array:
+    """Draw (θ, σ²) given s at every position (draw, coordinate, chain, group); map them back."""
+    draws, size, chains, groups = positions.shape
+    if shape.q > UNROLLED:
+        flat = jnp.moveaxis(positions[..., 0], 2, 0).reshape(-1, size)
+
+        def one(now: tuple[jax.Array, jax.Array]) -> jax.Array:
+            key, v = now
+            at = point(v, shape, n)
+            prior, _ = scale_free.prior_at(at, v, shape, given)
+            return collapsed.draw_parameters(key, at, prior, ())
+
+        drawn = jax.lax.map(one, (jax.random.split(key, len(flat)), flat))
+        drawn = drawn.T.reshape(-1, 1, chains, draws)
+    else:
+        v = entries(jnp.moveaxis(positions, 0, 1), 1)
+        at = point(v, shape, n)
+        prior, _ = scale_free.prior_at(at, v, shape, given)
+        drawn = collapsed.draw_parameters(key, at, prior, (draws, chains, groups))
+        drawn = jnp.transpose(drawn, (0, 3, 2, 1))
+    return jnp.einsum("ij,jgct->igct", back[0], drawn) + back[1][:, None, None, None]
+
+
+def draw_coefficients(
+    key: jax.Array,
+    positions: jax.Array,
+    n: jax.Array,
+    given: BoxPrior | None,
+    shape: Shape,
+    back: tuple[np.ndarray, np.ndarray],
+    cuts: Cuts | None,
+) -> jax.Array | np.ndarray:
+    """Draw (θ, σ²) given s: (parameter, group, chain, draw), in the user's units.
+
+    Args:
+        key: the source of randomness.
+        positions: of the sampler, plain coordinates (draw, coordinate, chain, group).
+        n: records of every group; shaped as the density reads it.
+        given: the prior in the box; None where scales are unknown.
+        shape: of the statistic.
+        back: from the box to the user's units.
+        cuts: which bounds cut values off; what is drawn is then of records before clamping.
+    """
+    if cuts is None:
+        user: jax.Array = _draw_in_box(key, positions, n, given, shape, back)
+        return user
+    drawn, _, _ = _draw_unclamped(key, positions, n, given, shape, cuts)
+    return np.asarray(np.einsum("ij,gctj->igct", back[0], drawn) + back[1][:, None, None, None])
+
+
+def _draw_unclamped(
+    key: jax.Array,
+    positions: jax.Array,
+    n: jax.Array,
+    given: BoxPrior | None,
+    shape: Shape,
+    cuts: Cuts,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw (θ, σ²), μx and τ² of records before clamping (group, chain, draw, …), in the box."""
+    identity = np.eye(shape.q + 1), np.zeros(shape.q + 1)
+    first, second = jax.random.split(key)
+    clamped = np.asarray(_draw_in_box(first, positions, n, given, shape, identity))
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(second)))
+    sizes = np.atleast_1d(np.asarray(n).squeeze())
+    law = draw_covariate_law(rng, sizes, given, shape, np.asarray(positions))
+    return censoring.unclamped_parameters(
+        np.moveaxis(clamped, 0, -1), law.mean, law.covariance, cuts
+    )
+
+
+def draw_latent(
+    rng: np.random.Generator, problem: RegressionProblem, shape: Shape, positions: np.ndarray
+) -> Mapping[str, np.ndarray]:
+    """Draw s, μx and τ² (group, chain, draw, …) at positions (draw, coordinate, chain, group).
+
+    ``s`` in the box, in the order of ``coordinates.released``; ``mu_x`` and ``tau2`` (mean and
+    covariance of the covariates) in the user's units; the rest as in ``LatentDraws``.
+    """
+    batch, d = positions.shape[3:1:-1] + positions.shape[:1], shape.q - 1
+    given = None if shape.scale_free else problem.box_prior
+    law = draw_covariate_law(rng, problem.n, given, shape, positions)
+    sums = jax.jit(jax.vmap(lambda p: released(p, noisy_n=shape.noisy_n)))(law.at)
+    latent = {"s": np.asarray(sums).reshape(*batch, -1)}
+    x_mean, covariance = law.mean, law.covariance
+    if problem.cuts is not None:
+        n = jnp.asarray(problem.n[0] if shape.q > UNROLLED else problem.n[None])
+        keys = jax.random.split(jax.random.key(rng.integers(2**31)))
+        pair = [_draw_unclamped(key, jnp.asarray(positions), n, given, shape, problem.cuts)
+                for key in keys]  # fmt: skip
+        _, x_mean, covariance = pair[0]
+        # Two draws given the same s are apart by √2 of its deviation given s; 0.6745 is the median
+        # of a normal variable's size.
+        apart = problem.units.to_user(pair[0][0]) - problem.units.to_user(pair[1][0])
+        latent["deviation"] = np.abs(apart) / (np.sqrt(2) * 0.6745)
+    elif shape.scale_free:
+        deviation = _deviations(problem, law.at, law.prior)
         latent["deviation"] = deviation.reshape(*batch, d + 2)
-    return latent
+    half, middle = problem.units.half[:d], problem.units.centre[:d]
+    return {**latent, "mu_x": middle + half * x_mean, "tau2": covariance * half[:, None] * half}
 
 
 def _deviations(problem: RegressionProblem, at: Point, prior: BoxPrior) -> np.ndarray:
@@ -216,14 +348,14 @@ def deviations_without_noise(
 ) -> dict[str, np.ndarray]:
     """Return √E[Var(parameter | s) | z] by name, in the user's units; one per group if grouped.
 
-    Where scales are unknown, the median over s in place of the mean: a slope on a column that the
-    noise hides has no variance.
+    Where scales are unknown or bounds cut values off, the median over s in place of the mean: a
+    slope on a column that the noise hides has no variance.
     """
     grouped = problem.keys is not None
-    values = latent["deviation" if problem.scale_free else "s"]
+    values = latent["deviation" if _by_median(problem) else "s"]
     flat = values.reshape(len(problem.n) if grouped else 1, -1, values.shape[-1])
     flat = flat[:, :: max(1, flat.shape[1] // MAX_STATISTICS_AVERAGED)]
-    if problem.scale_free:
+    if _by_median(problem):
         deviations = np.median(flat, axis=1)
     else:
         deviations = np.stack(

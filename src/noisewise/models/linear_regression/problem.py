@@ -11,9 +11,18 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Gram, Monomials, Release, ReleaseError
+from noisewise.artifact import (
+    ArgumentError,
+    Bounds,
+    Censored,
+    Gram,
+    Monomials,
+    Release,
+    ReleaseError,
+)
 from noisewise.inference.combine import Observation, averaged, reduced
 from noisewise.models.linear_regression import LEAST_RECORDS
+from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.numerics.gram_packing import product_pairs
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
@@ -60,7 +69,8 @@ class RegressionProblem:
     monomial); ``exponents`` names each by the sorted positions in ``x`` of its factors. ``others``
     are further observations of the same sums, from releases combined. ``scale_free``: no prior was
     given, and method ``exact`` takes the one that knows no units (``scale_free.py``) in place of
-    ``response`` and ``covariates``.
+    ``response`` and ``covariates``. ``cuts``: which bounds cut values off (``censoring.py``); None
+    where all are natural.
     """
 
     x: tuple[str, ...]
@@ -78,6 +88,7 @@ class RegressionProblem:
     exponents: tuple[tuple[int, ...], ...] = ()
     others: tuple[Observation, ...] = ()
     scale_free: bool = False
+    cuts: Cuts | None = None
 
     @property
     def observation(self) -> Observation:
@@ -140,8 +151,15 @@ def regression_problem(
         covariates, response, z, sizes.astype(float), statistic.count, float(block.noise_scales[0]),
         block.noise.mechanism, inner, outer, units,
         None if release.groups is None else release.groups.keys,
-        *_monomials(release, covariates), scale_free=not prior,
+        *_monomials(release, covariates), scale_free=not prior, cuts=_cuts(bounds),
     )  # fmt: skip
+
+
+def _cuts(bounds: Sequence[Bounds]) -> Cuts | None:
+    """Return which ends of the columns' bounds cut values off; None where none does."""
+    cut = [(b.cuts_lower, b.cuts_upper) if isinstance(b, Censored) else (False, False)
+           for b in bounds]  # fmt: skip
+    return Cuts(*np.array(cut).T) if np.any(cut) else None
 
 
 def _monomials(

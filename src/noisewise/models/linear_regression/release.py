@@ -13,7 +13,7 @@ from noisewise.artifact import (
     Monomials,
     Statistic,
 )
-from noisewise.models.base import Owner, Word
+from noisewise.models.base import Owner, Word, with_censored_bounds
 from noisewise.models.linear_regression import LEAST_RECORDS, LinearRegressionRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
@@ -46,7 +46,8 @@ def linear_regression(
         x: covariate columns.
         y: response column. (Any released column may play either part when the file is read.)
         bounds: public bounds per column, ``{"age": (0, 120)}``, never read from the data; or a
-            ``PrivateBounds`` to let part of the budget choose them. Values outside are clamped.
+            ``PrivateBounds`` to let part of the budget choose them. Values outside are clamped; a
+            `nw.Censored` says that there are such values, a plain pair that there are none.
         fill: public values for missing numbers; required for columns with NULLs under replace-one.
         monomials: also release all monomials of ``x`` up to degree four (for ``gibbs-noisy``).
         count_clamped: also release a noisy count of clamped records per column.
@@ -109,12 +110,17 @@ OWNER = Owner(
             "bounds",
             "public bounds, for every column; private:LOWER,UPPER lets part of the budget choose "
             "them within that range",
-            required=True,
+        ),
+        Word(
+            "censored",
+            "censored",
+            "public bounds that cut values off; SIDES is both (the default), lower or upper",
         ),
         Word("fill", "fill", "public value for missing entries; repeat", planned=False),
         Word("monomials", "flag", "also release all monomials of x up to degree four"),
         Word("count_clamped", "flag", "also release how many records lie outside the bounds"),
     ),
     privacy=command_line_options(MomentOptions),
+    prepare=with_censored_bounds,
 )
 """The owner's part of the model, for the command line."""

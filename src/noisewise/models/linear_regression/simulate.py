@@ -4,7 +4,8 @@
 simulation-based calibration asks. The default priors are vague, and most of what they allow does
 not fit the public bounds; so trials whose *noisy* sums could not come from records in the box are
 drawn anew. That keeps calibration exact: a posterior given z is right for every z, hence also for
-the z that are kept.
+the z that are kept. Where bounds cut values off, sums are drawn as those of normal records, as the
+sampler takes them, and the truth is the law behind them (``censoring.py``).
 
 A plan makes records at one guessed truth and clamps them, as the owner would. Guesses follow from
 the public bounds unless given: every column fills its bounds with three standard deviations either
@@ -23,7 +24,11 @@ from noisewise.diagnostics import Coverage
 from noisewise.models.linear_regression import scale_free
 from noisewise.models.linear_regression.analyst import ANALYST
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
-from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
+from noisewise.models.linear_regression.posterior_draws import (
+    draws_before,
+    parameters_before_clamping,
+    prior_in_words,
+)
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.simulate.trials import (
     CELLS,
@@ -79,7 +84,7 @@ def from_prior(
         z = _noisy(rng, problem, _sums(made.mean, made.factor, n), n)
         fits = _fits(z, n, problem, q)
         kept_z.append(z[fits])
-        kept_truth.append(np.column_stack([drawn.theta, drawn.variance])[fits])
+        kept_truth.append(parameters_before_clamping(drawn, problem.cuts)[fits])
         found += int(fits.sum())
         if found >= trials:
             break
@@ -212,7 +217,8 @@ class RegressionScene:
 
     def _without_noise(self, sums: np.ndarray, seed: int, level: float) -> Coverage:
         """Judge the conjugate posterior of exact sums."""
-        quiet = replace(self.problem, noise_scale=QUIET, noisy_n=False)
+        cuts = None if sums is self.free else self.problem.cuts
+        quiet = replace(self.problem, noise_scale=QUIET, noisy_n=False, cuts=cuts)
         made = self._with(quiet, sums, seed)
         return covered(infer_together(ANALYST, made, "naive", seed, None), made, level)
 
