@@ -34,7 +34,12 @@ def interrupt(
     process = subprocess.Popen(
         [*map(str, command), *map(str, arguments)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path),
+            # It compiles anew, and leaves no half-written program to other tests.
+            "JAX_COMPILATION_CACHE_DIR": str(folder.with_name(f"{folder.name}-compiled")),
+        },
         # A job in the background of a shell has SIGINT ignored, and hands that on.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.DEVNULL,

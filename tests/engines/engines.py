@@ -112,6 +112,8 @@ def spark_session(folder: Path) -> Any:
 
     settings = {
         "spark.driver.memory": "1g",
+        # Java's second compiler and a second thread for its garbage do not pay for themselves here.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -9,7 +9,7 @@ import itertools
 import math
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 from scipy.integrate import quad
 
 Clique = tuple[str, ...]
@@ -115,8 +115,10 @@ def indicators(sizes: dict[str, int], cliques: tuple[Clique, ...]) -> np.ndarray
 def normal_laplace(x: float, variance: float, scale: float) -> float:
     """The convolution, integrated."""
     s = math.sqrt(variance)
+    # Both densities written down: scipy's functions take fifty times as long.
+    constant = 1 / (math.sqrt(2 * math.pi * variance) * 2 * scale)
     value, _ = quad(
-        lambda u: stats.norm.pdf(u, 0, s) * stats.laplace.pdf(x - u, 0, scale),
+        lambda u: math.exp(-(u**2) / (2 * variance) - abs(x - u) / scale) * constant,
         -12 * s, 12 * s, points=[x] if abs(x) < 12 * s else None, limit=400,
     )  # fmt: skip
     return math.log(value)

@@ -65,14 +65,19 @@ def predict(
     check_table(out)
     loaded = load_result(result)
     rows = predicted_rows(loaded, _points(loaded.covariates, at, csv), level, seed, clamped)
+    if not written_or_printed(rows, out, as_json):
+        title = f"New records of {loaded.title}; {level:.0%} intervals"
+        plain_console().print(frame_table(rows, title, "; --out writes them all"))
+
+
+def written_or_printed(rows: pd.DataFrame, out: Path | None, as_json: bool) -> bool:
+    """Write rows to the CSV file, or print them as JSON; return whether either was asked for."""
     if out is not None:
         write_table(rows, out)
         typer.echo(f"wrote {out}")
     elif as_json:
         show_json(rows.to_dict("records"))
-    else:
-        title = f"New records of {loaded.title}; {level:.0%} intervals"
-        plain_console().print(frame_table(rows, title, "; --out writes them all"))
+    return out is not None or as_json
 
 
 def _points(
@@ -201,12 +206,7 @@ def marginal(
     check_table(out)
     loaded = load_result(result)
     rows = marginal_rows(loaded, parse_names(columns), interval)
-    if out is not None:
-        write_table(rows, out)
-        typer.echo(f"wrote {out}")
-    elif as_json:
-        show_json(rows.to_dict("records"))
-    else:
+    if not written_or_printed(rows, out, as_json):
         title = f"Probabilities of {columns}, method {loaded.method}"
         if "lower" in rows:
             title += f"; {interval:.0%} intervals"

@@ -45,7 +45,12 @@ class Journal:
 
     def put(self, key: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], **notes: Any) -> None:
         """Write the rows of this key, with notes such as seconds, durably."""
-        line = {"id": _name(key), "key": plain(key), **notes, "rows": plain(list(rows))}
+        line = {
+            "id": _name(key),
+            "key": in_json_types(key),
+            **notes,
+            "rows": in_json_types(list(rows)),
+        }
         with open(self.path, "a+b") as file:
             # A line that was cut short must not swallow this one.
             if file.tell() and not _ends_with_newline(file):
@@ -115,22 +120,22 @@ def run_trials(
     return {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
 
 
-def plain(value: Any) -> Any:
+def in_json_types(value: Any) -> Any:
     """Return the same in JSON's own types."""
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): in_json_types(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return in_json_types(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [in_json_types(v) for v in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return in_json_types(value.item())
     return value
 
 
 def _name(key: Mapping[str, Any]) -> str:
     """Return a short name that is the same for the same key."""
-    text = json.dumps(plain(key), sort_keys=True)
+    text = json.dumps(in_json_types(key), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

@@ -326,7 +326,7 @@ class Model:
         return import_module(address)
 
 
-PARTS = {"owner": "release", "analyst": "analyst", "simulator": "simulate", "page": "report"}
+MODEL_PARTS = {"owner": "release", "analyst": "analyst", "simulator": "simulate", "page": "report"}
 """The parts of every model beside its name and statistics, and the files that hold them."""
 
 _MODELS: dict[str, Model] = {}
@@ -337,7 +337,7 @@ M = TypeVar("M", bound=type[Model])
 def _missing_parts(model: type[Model]) -> list[str]:
     """Return what is neither an attribute of the class nor a file beside it."""
     missing = [name for name in ("name", "statistics") if not hasattr(model, name)]
-    for part, file in {**PARTS, "owner": model.owner_file}.items():
+    for part, file in {**MODEL_PARTS, "owner": model.owner_file}.items():
         if getattr(model, part) is getattr(Model, part) and _address(model, file) is None:
             missing.append(part)
     return missing
@@ -376,7 +376,7 @@ def register(model: M) -> M:
     if missing := _missing_parts(model):
         raise ArgumentError(
             f"model: {model.__name__} lacks {', '.join(missing)}; a model has name, statistics, "
-            + ", ".join(PARTS)
+            + ", ".join(MODEL_PARTS)
         )
     if model.name in _MODELS:
         raise ArgumentError(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from noisewise.artifact import ArgumentError
+from noisewise.models.graphical_model.contrasts import contrasts
 from noisewise.models.graphical_model.marginal_oracle import (
     Oracle,
     bethe_log_partition,
@@ -19,7 +20,6 @@ from noisewise.models.graphical_model.marginal_oracle import (
     compiled_oracle,
     eliminated_log_partition,
 )
-from noisewise.models.graphical_model.mass_matrix import contrasts
 from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.structure import Structure, clique_vector, structure
 from tests.reference.graphical_reference import clique_marginals, joint, marginal

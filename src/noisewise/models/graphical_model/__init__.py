@@ -3,7 +3,7 @@
 The owner's file is ``release``. The analyst's, in the order of reading: ``structure`` (cliques and
 junction tree), ``marginal_oracle`` (elimination, belief propagation), ``problem`` (a release as
 arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` (cgm), ``nuts`` with
-``mass_matrix`` and ``fisher_information`` (bayes); ``model``, ``posterior`` and ``groups`` are what
+``contrasts`` and ``fisher_information`` (bayes); ``model``, ``posterior`` and ``groups`` are what
 an analyst gets.
 """
 

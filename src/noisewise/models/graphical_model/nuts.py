@@ -14,7 +14,7 @@ log-partition function twice: μ = ∇A, and then the likelihood's gradient. Tha
 of cells are correlated, and shared by tables that overlap, is corrected afterwards
 (``fisher_information.py``); it matters where n is large and privacy noise small.
 
-Coordinates: orthonormal contrasts, whitened at the CGM estimate (``mass_matrix.py``), each one
+Coordinates: orthonormal contrasts, whitened at the CGM estimate (``contrasts.py``), each one
 centred in τ as far as data inform about it.
 """
 
@@ -34,18 +34,16 @@ from noisewise.artifact import ArgumentError
 from noisewise.inference.adaptation import TARGET_ACCEPTANCE
 from noisewise.models.graphical_model import collective_em
 from noisewise.models.graphical_model.collective_em import DEFAULT_SPREAD
+from noisewise.models.graphical_model.contrasts import contrasts
 from noisewise.models.graphical_model.fisher_information import (
     MAX_DENSE_CELLS,
+    block_mass_matrix,
+    dense_mass_matrix,
     sampling_noise_matters,
     sandwich_correction,
-)
-from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle, describe_size
-from noisewise.models.graphical_model.mass_matrix import (
-    block_mass_matrix,
-    contrasts,
-    dense_mass_matrix,
     unwhiten,
 )
+from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle, describe_size
 from noisewise.models.graphical_model.maximum_likelihood import maximise_likelihood
 from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
