@@ -91,11 +91,11 @@ def test_dense_density_by_brute_force(a: float, b: float, g: float) -> None:
 @pytest.mark.parametrize("shape", [Shape(2, 2, False, True), Shape(4, 4, True, True),
                                    Shape(4, 2, False, True)])  # fmt: skip
 def test_warped_coordinates_have_the_volume_they_say(shape: Shape) -> None:
-    """By automatic differentiation; and the way back leads back."""
+    """By automatic differentiation; and the way back leads back, at g = 1."""
     rng = np.random.default_rng(3)
     unit = np.full(shape.q, 0.02)
     for spread in (0.5, 3.0):
-        w = jnp.asarray(rng.normal(0, spread, shape.dimension))
+        w = jnp.asarray(rng.normal(0, spread, shape.dimension)).at[-1].set(0.0)
         v, volume = scale_free.plain_coordinates(w, shape, jnp.asarray(unit))
         slope = jax.jit(
             jax.jacfwd(lambda w: scale_free.plain_coordinates(w, shape, jnp.asarray(unit))[0])
