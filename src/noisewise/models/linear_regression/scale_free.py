@@ -77,11 +77,6 @@ WORDS = (
 """The prior in words, for summaries and pages."""
 
 
-import os
-YROW = int(os.environ.get('YROW', 1))
-TAIL = float(os.environ.get('TAIL', 0.5))
-
-
 def plain_coordinates(w: Matrix, shape: Shape, unit: Matrix) -> tuple[Matrix, jax.Array]:
     """Return the coordinates v behind warped ones, scales last, and log |dv/dw|.
 
@@ -118,7 +113,7 @@ def _beyond(values: Matrix) -> jax.Array:
 def _slopes(shape: Shape) -> np.ndarray:
     """Return dt/dw of every column where it is hidden: then all tails are exp(w / 2)."""
     low = np.append(np.full(shape.q - 1, COVARIATE_SCALE[0]), ERROR_SCALE[0])
-    return (TAIL / low if TAIL else np.ones(shape.q))[: shape.rank]
+    return 0.5 / low[: shape.rank]
 
 
 def _tails(w: Matrix, shape: Shape) -> tuple[Matrix, jax.Array]:
@@ -134,7 +129,7 @@ def _stretched_rows(
     """Return the g_j behind their warped coordinates, and the log volume."""
     q, m = shape.q, shape.rank
     volume = jnp.zeros(())
-    if m == q and YROW:
+    if m == q:
         shrink = _shrinkage(soft, log_g)
         volume = each(jnp.log, shrink).sum()
         w = joined(w[: 1 - q], w[1 - q :] * shrink) if q > 2 else w * shrink
@@ -183,7 +178,7 @@ def warped_coordinates(v: np.ndarray, shape: Shape, unit: np.ndarray) -> np.ndar
     radius = np.sqrt(square + LEAST_SQUARE)
     shrink = np.minimum(np.arcsinh(radius), FARTHEST - 1) / radius
     below = below * np.repeat(shrink, lengths, axis=-1)
-    if m == q and YROW:
+    if m == q:
         hidden = 1 / (1 + np.logaddexp(0, t[..., :-1]) * np.logaddexp(0, t[..., -1:]))
         prior = 1 / (q - 1) + LEAST_SHARE
         below[..., 1 - q :] *= np.sqrt((prior + hidden) / prior)
@@ -265,6 +260,19 @@ def _log_unique(factor: Matrix) -> Matrix:
         solve_lower(factor[k:, k:], constant(np.eye(size - k)[0], factor)) for k in range(size)
     ]
     return listed([-0.5 * jnp.log((column**2).sum()) for column in columns])
+
+
+def typical_scales(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the scales' coordinates usually are if columns are visible, and how far apart.
+
+    Given the records a_j² is nearly gamma with (d + 1) / 2 degrees, of mean (d + 1) times the
+    variance that other covariates leave of the column.
+    """
+    if not shape.scale_free:
+        return np.zeros(0), np.ones(0)
+    d = shape.q - 1
+    centre = np.append(np.full(d, 0.5 * np.log(d + 1)), [0.0, 0.0])
+    return centre, np.append(np.full(d, 1 / np.sqrt(2 * (d + 1))), [0.5, 1.0])
 
 
 def _softplus(t: jax.Array) -> jax.Array:
