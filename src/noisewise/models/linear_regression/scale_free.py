@@ -15,15 +15,25 @@ Given the scales everything is conjugate, and ``collapsed.py`` applies. Flat mea
 κ0 = 0, with one degree of freedom less for τ² and half a one for σ², since a conjugate prior of the
 means is in units of τ and σ and a flat one is not. The scales are sampled with the statistic:
 
-    log a_j - ρ_j,   log b - l_q,   log g           (ρ, l as in ``coordinates.py``; volume 1).
+    log a_j - r_j,   log b - l_q,   log g           (l as in ``coordinates.py``; volume 1),
+
+where r_j is the log deviation that other covariates leave of column j: it is what limits a_j.
 
 Records lie in the box, so their means do: the joint density is restricted to means w̄ in [-1, 1].
 
 *Warped coordinates.* The sampler moves m with w̄ = tanh m. A variance that is a few noise deviations
 above zero has a narrow peak and, in ρ, a long plateau towards -∞; so the sampler moves t_j with
 exp(2 ρ_j) = c_j log(1 + exp t_j), where c_j is the noise of the variance: linear where the column
-is visible, logarithmic where it is hidden. And g_j = sinh h_j: where the error or a residual
-variance is hidden, g_j has the tail of a power law, h_j that of an exponential.
+is visible, logarithmic where it is hidden; and, since the plateau falls as slowly as exp(0.15 t_j),
+in place of t_j some w_j with t_j = w_j - (k_j - 1) log(1 + exp(-w_j)), of tail exp(w_j / 2).
+
+Rows g_j are stretched along their direction, |g_j| = sinh |h_j|: where a residual variance is
+hidden, |g_j| has the tail of a power law and |h_j| that of an exponential, and the direction, which
+sums may well determine, stays. Stretched entry by entry, an entry near zero would be a barrier.
+
+The response's row is as small as √g if the noise hides it: a funnel, in which a sampler is slow. So
+h_qk = w_qk √(p / (p + e_k)) with p = g / d and e_k = 1 / (1 + s_k s_q), s_j = exp(2 ρ_j) / c_j: the
+plain coordinate where column k and the response are visible, and one in units of √g where not.
 """
 
 from __future__ import annotations
@@ -98,15 +108,20 @@ def plain_coordinates(w: Matrix, shape: Shape, unit: Matrix) -> tuple[Matrix, ja
     volume = volume - each(lambda e: _softplus(-e), t).sum() - each(jnp.log, soft).sum()
     below, stretched = _stretched_rows(w[q + m : end], soft, u[q], shape)
     # 1 - tanh² loses all digits far out; 2 log(2 / (e^m + e^-m)) does not.
-    volume = volume + stretched - beyond - 2 * each(
-        lambda e: jnp.abs(e) + jnp.log1p(jnp.exp(-2 * jnp.abs(e))), centre
-    ).sum()
+    volume = (
+        volume
+        + stretched
+        - beyond
+        - 2 * each(lambda e: jnp.abs(e) + jnp.log1p(jnp.exp(-2 * jnp.abs(e))), centre).sum()
+    )
     return joined(each(jnp.tanh, centre), rho, below, log_n, u), volume
 
 
 def _beyond(values: Matrix) -> jax.Array:
     """Return OUTSIDE for every value beyond its limit."""
-    outside: jax.Array = each(lambda e: jnp.where(jnp.abs(e) > FARTHEST, OUTSIDE, 0.0), values).sum()
+    outside: jax.Array = each(
+        lambda e: jnp.where(jnp.abs(e) > FARTHEST, OUTSIDE, 0.0), values
+    ).sum()
     return outside
 
 
