@@ -102,7 +102,9 @@ def smooth(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
     That is the prior predictive of these sums and, where scales are unknown, the ratio of their
     density to the normal one in ``log_noise``.
     """
-    sums, u = r[: data.z.size], r[data.z.size :]
+    sums, scales = r[: data.z.size], r[data.z.size :]
+    centre, spread = scale_free.typical_scales(shape)
+    u = centre + spread * scales
     v = from_released(data.z + data.noise * sums, shape, data.n)
     valid = jnp.isfinite(v).all()
     if shape.noisy_n:
@@ -111,9 +113,9 @@ def smooth(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
         valid = valid & (jnp.abs(v[: shape.q]) < 1).all() & (jnp.abs(u) < scale_free.FARTHEST).all()
     v = jnp.concatenate([jnp.where(valid, v, 1.0), u])
     at = point(v, shape, data.n)
-    prior, scales = scale_free.prior_at(at, v, shape, data.prior)
+    prior, density = scale_free.prior_at(at, v, shape, data.prior)
     value = collapsed.log_prior_predictive(at, prior, noisy_n=shape.noisy_n) - log_volume(at, shape)
-    return jnp.where(valid, value + scales + 0.5 * (u**2).sum(), -jnp.inf)
+    return jnp.where(valid, value + density + 0.5 * (scales**2).sum(), -jnp.inf)
 
 
 def trajectory(
@@ -170,9 +172,12 @@ def advance(
 def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
     """Return the noise r (chain, sum) that the starting coordinates (chain, coordinate) imply."""
 
+    centre, spread = scale_free.typical_scales(shape)
+
     def one(v: jax.Array) -> jax.Array:
         sums: jax.Array = released(point(v, shape, data.n), noisy_n=shape.noisy_n)
-        return jnp.concatenate([(sums - data.z) / data.noise, v[shape.statistic :]])
+        scales = (v[shape.statistic :] - centre) / spread
+        return jnp.concatenate([(sums - data.z) / data.noise, scales])
 
     noise: jax.Array = jax.lax.map(one, starts)
     return noise
@@ -183,10 +188,11 @@ def _coordinates(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
     """Return the coordinates (…, coordinate) of the sums that noise r (…, sum) implies."""
     flat = r.reshape(-1, r.shape[-1])
     count = data.z.size
+    centre, spread = scale_free.typical_scales(shape)
 
     def one(r: jax.Array) -> jax.Array:
         v = from_released(data.z + data.noise * r[:count], shape, data.n)
-        return jnp.concatenate([v, r[count:]])
+        return jnp.concatenate([v, centre + spread * r[count:]])
 
     v = jax.lax.map(one, flat)
     return jnp.reshape(v, (*r.shape[:-1], -1))

@@ -15,15 +15,25 @@ Given the scales everything is conjugate, and ``collapsed.py`` applies. Flat mea
 κ0 = 0, with one degree of freedom less for τ² and half a one for σ², since a conjugate prior of the
 means is in units of τ and σ and a flat one is not. The scales are sampled with the statistic:
 
-    log a_j - ρ_j,   log b - l_q,   log g           (ρ, l as in ``coordinates.py``; volume 1).
+    log a_j - r_j,   log b - l_q,   log g           (l as in ``coordinates.py``; volume 1),
+
+where r_j is the log deviation that other covariates leave of column j: it is what limits a_j.
 
 Records lie in the box, so their means do: the joint density is restricted to means w̄ in [-1, 1].
 
 *Warped coordinates.* The sampler moves m with w̄ = tanh m. A variance that is a few noise deviations
 above zero has a narrow peak and, in ρ, a long plateau towards -∞; so the sampler moves t_j with
 exp(2 ρ_j) = c_j log(1 + exp t_j), where c_j is the noise of the variance: linear where the column
-is visible, logarithmic where it is hidden. And g_j = sinh h_j: where the error or a residual
-variance is hidden, g_j has the tail of a power law, h_j that of an exponential.
+is visible, logarithmic where it is hidden; and, since the plateau falls as slowly as exp(0.15 t_j),
+in place of t_j some w_j with t_j = w_j - (k_j - 1) log(1 + exp(-w_j)), of tail exp(w_j / 2).
+
+Rows g_j are stretched along their direction, |g_j| = sinh |h_j|: where a residual variance is
+hidden, |g_j| has the tail of a power law and |h_j| that of an exponential, and the direction, which
+sums may well determine, stays. Stretched entry by entry, an entry near zero would be a barrier.
+
+The response's row is as small as √g if the noise hides it: a funnel, in which a sampler is slow. So
+h_qk = w_qk √(p / (p + e_k)) with p = g / d and e_k = 1 / (1 + s_k s_q), s_j = exp(2 ρ_j) / c_j: the
+plain coordinate where column k and the response are visible, and one in units of √g where not.
 """
 
 from __future__ import annotations
@@ -46,6 +56,8 @@ from noisewise.numerics.matrices import (
     joined,
     listed,
     scaled,
+    solve_lower,
+    strictly_lower,
 )
 
 COVARIATE_SCALE = (0.15, 0.5)
@@ -63,6 +75,10 @@ FARTHEST = 16.0
 could show, and beyond it rounding would make singular matrices of regular ones."""
 LOWEST = 60.0
 """Limit of -t_j (chosen): a variance of exp(-60) noise deviations is zero to everyone."""
+LEAST_SQUARE = 1e-30
+"""Added to a squared length, so that a length of zero has a slope (chosen)."""
+LEAST_SHARE = 1e-4
+"""The least g / d that the response's row is scaled by (chosen)."""
 OUTSIDE = 1e10
 """Taken off the log density for every coordinate beyond its limit (chosen): never accepted."""
 WORDS = (
@@ -81,34 +97,117 @@ def plain_coordinates(w: Matrix, shape: Shape, unit: Matrix) -> tuple[Matrix, ja
     """
     q, m = shape.q, shape.rank
     end = shape.statistic - shape.noisy_n
-    parts = w[:q], w[q + m : end], w[shape.statistic :]
-    t, log_n = w[q : q + m], w[end : shape.statistic]
-    beyond = each(lambda e: jnp.where(jnp.abs(e) > FARTHEST, OUTSIDE, 0.0), joined(*parts)).sum()
+    log_n, u = w[end : shape.statistic], w[shape.statistic :]
+    beyond = _beyond(w[:q]) + _beyond(u)
+    centre, u = (each(lambda e: jnp.clip(e, -FARTHEST, FARTHEST), part) for part in (w[:q], u))
+    t, volume = _tails(w[q : q + m], shape)
     beyond = beyond + each(lambda e: jnp.where(e < -LOWEST, OUTSIDE, 0.0), t).sum()
-    centre, h, u = (each(lambda e: jnp.clip(e, -FARTHEST, FARTHEST), part) for part in parts)
     t = each(lambda e: jnp.maximum(e, -LOWEST), t)
     soft = each(_softplus, t)
     rho = each(lambda e: 0.5 * jnp.log(e), unit[:m] * soft)
-    up = each(jnp.exp, h)
-    volume = -each(lambda e: _softplus(-e), t).sum() - each(jnp.log, soft).sum()
-    volume = volume + each(jnp.log, 0.5 * (up + 1 / up)).sum() - beyond
-    mean = each(jnp.tanh, centre)
+    volume = volume - each(lambda e: _softplus(-e), t).sum() - each(jnp.log, soft).sum()
+    below, stretched = _stretched_rows(w[q + m : end], soft, u[q], shape)
     # 1 - tanh² loses all digits far out; 2 log(2 / (e^m + e^-m)) does not.
     volume = (
-        volume - 2 * each(lambda e: jnp.abs(e) + jnp.log1p(jnp.exp(-2 * jnp.abs(e))), centre).sum()
+        volume
+        + stretched
+        - beyond
+        - 2 * each(lambda e: jnp.abs(e) + jnp.log1p(jnp.exp(-2 * jnp.abs(e))), centre).sum()
     )
-    return joined(mean, rho, 0.5 * (up - 1 / up), log_n, u), volume
+    return joined(each(jnp.tanh, centre), rho, below, log_n, u), volume
+
+
+def _beyond(values: Matrix) -> jax.Array:
+    """Return OUTSIDE for every value beyond its limit."""
+    outside: jax.Array = each(
+        lambda e: jnp.where(jnp.abs(e) > FARTHEST, OUTSIDE, 0.0), values
+    ).sum()
+    return outside
+
+
+def _slopes(shape: Shape) -> np.ndarray:
+    """Return dt/dw of every column where it is hidden: then all tails are exp(w / 2)."""
+    low = np.append(np.full(shape.q - 1, COVARIATE_SCALE[0]), ERROR_SCALE[0])
+    return 0.5 / low[: shape.rank]
+
+
+def _tails(w: Matrix, shape: Shape) -> tuple[Matrix, jax.Array]:
+    """Return t = w - (k - 1) log(1 + exp(-w)), k as ``_slopes``, and log |dt/dw|."""
+    extra = constant(_slopes(shape) - 1, w)
+    slope = 1 + extra * each(lambda e: jax.nn.sigmoid(-e), w)
+    return w - extra * each(lambda e: _softplus(-e), w), each(jnp.log, slope).sum()
+
+
+def _stretched_rows(
+    w: Matrix, soft: Matrix, log_g: jax.Array, shape: Shape
+) -> tuple[Matrix, jax.Array]:
+    """Return the g_j behind their warped coordinates, and the log volume."""
+    q, m = shape.q, shape.rank
+    volume = jnp.zeros(())
+    if m == q:
+        shrink = _shrinkage(soft, log_g)
+        volume = each(jnp.log, shrink).sum()
+        w = joined(w[: 1 - q], w[1 - q :] * shrink) if q > 2 else w * shrink
+    rows = strictly_lower(w, q, m)[1:]
+    radius = _lengths(rows)
+    volume = volume - _beyond(radius)
+    radius = each(lambda e: jnp.minimum(e, FARTHEST), radius)
+    # sinh r = ½ (e + e / (e + 1)) with e = exp(r) - 1, which keeps its digits at small r.
+    less = each(jnp.expm1, radius)
+    sinh = 0.5 * (less + less / (less + 1))
+    stretch = sinh / radius
+    volume = volume + each(jnp.log, less + 1 - sinh).sum()
+    volume = volume + ((_row_lengths(shape) - 1) * each(jnp.log, stretch)).sum()
+    return (rows * stretch[:, None])[np.tril_indices(q - 1, 0, m)], volume
+
+
+def _shrinkage(soft: Matrix, log_g: jax.Array) -> Matrix:
+    """Return the factors of the last row."""
+    d = len(soft) - 1
+    prior = jnp.exp(log_g) / d + LEAST_SHARE
+    hidden = each(lambda e: 1 / (1 + e * soft[d]), soft[:d])
+    return each(lambda e: jnp.sqrt(prior / (prior + e)), hidden)
+
+
+def _lengths(rows: Matrix) -> Matrix:
+    """Return the lengths of rows."""
+    return each(lambda e: jnp.sqrt(e + LEAST_SQUARE), (rows**2).sum(axis=1))
+
+
+def _row_lengths(shape: Shape) -> np.ndarray:
+    """Return how many entries rows 2 … q of the factor have left of its diagonal."""
+    return np.minimum(np.arange(1, shape.q), shape.rank)
 
 
 def warped_coordinates(v: np.ndarray, shape: Shape, unit: np.ndarray) -> np.ndarray:
-    """Return the warped coordinates (group, …, coordinate): the inverse, without the scales'."""
+    """Return the warped coordinates (group, …, coordinate): the inverse, without the scales'.
+
+    Where the noise hides the response's row, that is its place at g = 1.
+    """
     q, m = shape.q, shape.rank
     ratio = np.exp(2 * v[..., q : q + m]) / unit[:, None, :m]
     t = np.maximum(ratio + np.log(-np.expm1(-ratio)), 1 - LOWEST)
     end = shape.statistic - shape.noisy_n
-    h = np.clip(np.arcsinh(v[..., q + m : end]), 1 - FARTHEST, FARTHEST - 1)
+    below, lengths = v[..., q + m : end], _row_lengths(shape)
+    square = np.add.reduceat(below**2, np.cumsum(lengths) - lengths, axis=-1)
+    radius = np.sqrt(square + LEAST_SQUARE)
+    shrink = np.minimum(np.arcsinh(radius), FARTHEST - 1) / radius
+    below = below * np.repeat(shrink, lengths, axis=-1)
+    if m == q:
+        hidden = 1 / (1 + np.logaddexp(0, t[..., :-1]) * np.logaddexp(0, t[..., -1:]))
+        prior = 1 / (q - 1) + LEAST_SHARE
+        below[..., 1 - q :] *= np.sqrt((prior + hidden) / prior)
     centre = np.arctanh(np.clip(v[..., :q], -1 + 1e-9, 1 - 1e-9))
-    return np.concatenate([centre, t, h, v[..., end:]], axis=-1)
+    return np.concatenate([centre, _untailed(t, _slopes(shape)), below, v[..., end:]], axis=-1)
+
+
+def _untailed(t: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Return the w of ``_tails``, by Newton's method from where both tails meet."""
+    w = np.where(t < 0, t / slopes, t)
+    for _ in range(30):
+        off = w - (slopes - 1) * np.logaddexp(0, -w) - t
+        w = w - off / (1 + (slopes - 1) / (1 + np.exp(np.minimum(w, 500))))
+    return np.asarray(w)
 
 
 def variance_units(problem: RegressionProblem) -> np.ndarray:
@@ -161,7 +260,34 @@ def _log_scales(p: Point, v: Matrix, shape: Shape) -> tuple[Matrix, jax.Array, j
         rows = (p.factor[m:] ** 2).sum(axis=1)
         rho = joined(rho, each(lambda e: 0.5 * jnp.log(e), rows))
     last = p.log_diagonal[d] if m == q else rho[d]
-    return u[:d] + rho[:d], u[d] + last, u[d + 1]
+    unique = _log_unique(p.factor[:d, :d]) if m >= d > 1 else rho[:d]
+    return u[:d] + unique, u[d] + last, u[d + 1]
+
+
+def _log_unique(factor: Matrix) -> Matrix:
+    """Return the log deviation that other covariates leave of each: -½ log diag (L Lᵀ)⁻¹."""
+    size = len(factor)
+    if not is_entries(factor):
+        inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(size), lower=True)
+        return -0.5 * jnp.log((inverse**2).sum(axis=0))
+    # Column k of the inverse begins at row k.
+    columns = [
+        solve_lower(factor[k:, k:], constant(np.eye(size - k)[0], factor)) for k in range(size)
+    ]
+    return listed([-0.5 * jnp.log((column**2).sum()) for column in columns])
+
+
+def typical_scales(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the scales' coordinates usually are if columns are visible, and how far apart.
+
+    Given the records a_j² is nearly gamma with (d + 1) / 2 degrees, of mean (d + 1) times the
+    variance that other covariates leave of the column.
+    """
+    if not shape.scale_free:
+        return np.zeros(0), np.ones(0)
+    d = shape.q - 1
+    centre = np.append(np.full(d, 0.5 * np.log(d + 1)), [0.0, 0.0])
+    return centre, np.append(np.full(d, 1 / np.sqrt(2 * (d + 1))), [0.5, 1.0])
 
 
 def _softplus(t: jax.Array) -> jax.Array:
