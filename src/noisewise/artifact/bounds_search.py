@@ -169,9 +169,9 @@ class Selection:
         hidden, total = self.search.hidden, self.search.total(records)
         share = f" ({hidden / total:.1%})" if total > hidden else ""
         words = (
-            f"found by a private search, at a cost of {self.cost:.4g}; about "
-            f"{100 * self.quantiles[0]:.2g} % of the records lie below and "
-            f"{100 * (1 - self.quantiles[1]):.2g} % above, and the search could have missed by up "
+            f"found by a private search, at a cost of {self.cost:.4g}; it aimed for "
+            f"{100 * self.quantiles[0]:.2g} % of the records below and "
+            f"{100 * (1 - self.quantiles[1]):.2g} % above, and could have missed by up "
             f"to {math.ceil(hidden):,} records{share} at either end"
         )
         return f"{words}: it is unsure" if self.is_unsure(records) else words

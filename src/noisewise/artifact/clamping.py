@@ -31,7 +31,11 @@ def clamped_counts(release: Release) -> dict[str, tuple[float, float]]:
 
 
 def clamping_in_words(
-    release: Release, columns: Iterable[str] | None = None, *, taken_as_normal: bool
+    release: Release,
+    columns: Iterable[str] | None = None,
+    *,
+    taken_as_normal: bool,
+    knows_cuts: bool = True,
 ) -> tuple[str, ...]:
     """Return a sentence for every column of which values were moved to a bound, as far as known.
 
@@ -40,8 +44,14 @@ def clamping_in_words(
         columns: those that matter; None for all that have bounds.
         taken_as_normal: whether the model takes columns with natural bounds for normal ones, so
             that records moved to a bound bias its results.
+        knows_cuts: whether the method infers values beyond bounds that cut them off.
     """
     counts = clamped_counts(release)
+    beyond = (
+        "exact infers those beyond, taken for normal"
+        if knows_cuts
+        else "results are of the values after clamping. exact infers those before"
+    )
     size = release.population.total or sum(release.population.sizes)
     sentences = []
     for column in release.bounds if columns is None else columns:
@@ -52,16 +62,29 @@ def clamping_in_words(
         if bounds is None or not (seen or (cut and taken_as_normal)):
             continue
         of = f"{column}, {bounds.lower:g} to {bounds.upper:g}"
-        many = f"{100 * count / size:.2g} % of the" if size else f"{count:,.0f}"
+        share = 100 * min(count / size, 1) if size else 0
+        many = f"{share:.{0 if share > 10 else 1}f} % of the" if size else f"{count:,.0f}"
         lie = f"About {many} records lie outside the bounds of {of}"
         if not taken_as_normal:
             sentences.append(lie)
         elif cut:
             what = f"{lie}, which" if seen else f"The bounds of {of},"
-            sentences.append(f"{what} cut values off; exact infers those beyond, taken for normal")
+            sentences.append(f"{what} cut values off; {beyond}")
         else:
             sentences.append(
                 f"{lie}, and were moved to the nearer bound: results are of these values, not of "
-                f"{column} itself. Ask for a release that declares the bounds as Censored"
+                f"{column} itself. Ask for a release with wider bounds, or, of a column that is roughly "
+                "normal, with Censored ones"
             )
-    return tuple(sentences)
+    return (*sentences, *_unsure_searches(release))
+
+
+def _unsure_searches(release: Release) -> list[str]:
+    """Return a sentence for every column whose bounds were found by a search that was unsure."""
+    records = sum(release.population.sizes) or None
+    return [
+        f"The bounds of {s.column} were found privately by a search that was unsure: up to "
+        f"{s.search.hidden:,.0f} records may lie beyond either of them"
+        for s in release.selections
+        if s.search is not None and s.is_unsure(records)
+    ]

@@ -49,6 +49,11 @@ is continued from there and from the end (chosen by simulation: docs/evidence.md
 USUAL_SHARE = 0.01
 """Share to be cut off at either end where the owner does not say, at most (chosen)."""
 
+USUAL_RECORDS = 10
+"""Records to be cut off at either end where the owner does not say, if that is less (chosen on real
+tables: docs/evidence-real-tables.md). The few largest values of a skewed column weigh most in a
+regression, so that a fixed share of many records would bias it."""
+
 NEGLIGIBLE_SHARE = 0.02
 """Share of the records beyond an end up to which it is not said to cut (chosen by what models of
 censored values make of skewed columns: docs/evidence.md)."""
@@ -136,13 +141,23 @@ def choose_bounds(request: PrivateBounds, search: CandidateCounts, records: int 
     if upper is None or lower is None:
         return Bounds(*request.within)
     ends = _settled(points, -lower, upper)
-    many = max(visible[-1], NEGLIGIBLE_SHARE * total)
-    below = counts[(tops <= ends.lower) & (floors < ends.lower)][-MAX_WINDOW:].sum() > many
-    above = counts[(floors >= ends.upper) & (tops > ends.upper)][:MAX_WINDOW].sum() > many
+    negligible = NEGLIGIBLE_SHARE * total
+    below = _many(counts[(tops <= ends.lower) & (floors < ends.lower)], visible[-1], negligible)
+    above = _many(counts[(floors >= ends.upper) & (tops > ends.upper)], visible[-1], negligible)
     if not below and not above:
         return ends
     sides: Sides = "both" if below and above else "lower" if below else "upper"
     return Censored(ends.lower, ends.upper, sides)
+
+
+def _many(counts: np.ndarray, visible: float, negligible: float) -> bool:
+    """Return whether more than noise and more than is negligible lies beyond an end.
+
+    In all of the counts there together, or in any window of them: a cluster may lie far out.
+    """
+    window = np.convolve(counts, np.ones(MAX_WINDOW), "same") if len(counts) else np.zeros(1)
+    wide = visible * math.sqrt(max(len(counts), MAX_WINDOW) / MAX_WINDOW)
+    return bool(counts.sum() > max(wide, negligible) or window.max() > max(visible, negligible))
 
 
 def aims(
@@ -151,7 +166,7 @@ def aims(
     """Return the quantiles to aim for: the owner's, or those that cut as little as can be seen."""
     if request.quantiles is not None:
         return request.quantiles
-    share = min(USUAL_SHARE, search.hidden / search.total(records))
+    share = min(USUAL_SHARE, USUAL_RECORDS / search.total(records))
     return share, 1 - share
 
 
@@ -195,10 +210,11 @@ def _end(
 
 
 def _settled(points: np.ndarray, lower: float, upper: float) -> Bounds:
-    """Return the ends as candidates, moved outward and apart."""
+    """Return the ends as candidates, moved outward; the limits where only one value is visible."""
     last = len(points) - 1
     high = min(int(np.searchsorted(points, upper, side="left")), last)
     low = max(int(np.searchsorted(points, lower, side="right")) - 1, 0)
     if low >= high:
-        low, high = max(min(low, high) - 1, 0), min(max(low, high) + 1, last)
+        # All that is visible has one value, the anchor: of the others nothing is known.
+        low, high = 0, last
     return Bounds(float(points[low]), float(points[high]))

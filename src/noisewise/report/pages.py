@@ -126,7 +126,7 @@ def _bounds(release: Release) -> str:
 
 
 def _cut_sides(bounds: Bounds) -> str:
-    return bounds.sides if isinstance(bounds, Censored) else "no, a natural range"
+    return bounds.sides if isinstance(bounds, Censored) else "not said to"
 
 
 def _chooser(privately: bool) -> str:

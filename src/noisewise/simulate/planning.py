@@ -360,7 +360,7 @@ def _low_coverage(planned: Plan) -> list[str]:
             warnings.append(
                 f"At epsilon = {epsilon:g} intervals by {best} would hold the guess too "
                 f"seldom: {', '.join(missed)} of the trials. Either clamping biases them, or the "
-                "prior leaves the guess little room (the default one is made from the bounds: "
+                "prior leaves the guess little room (where it is made from the bounds: "
                 "narrower bounds, or a prior of the analyst's own, would mend that)."
             )
     return warnings
@@ -387,6 +387,6 @@ def _private_bounds(planned: Plan, release: Release) -> list[str]:
             verdict = "which is enough to find them"
         warnings.append(
             f"The search for the bounds of {selection.column!r} may miss by up to {hidden:,} of "
-            f"{n:,} records ({hidden / n:.1%}) at either end, {verdict}."
+            f"{n:,} records at either end, {verdict}."
         )
     return warnings

@@ -254,8 +254,9 @@ def _on_fine_lattice(limits: Bounds | PrivateBounds, family: str) -> Bounds | Pr
             f"bounds: family={family!r} is anchored at zero; so far from it, the interval "
             f"{shown((widest.lower, widest.upper))} is too narrow to be resolved"
         )
-    if isinstance(limits, PrivateBounds):
-        # So that any two candidates are that many steps apart.
+    if isinstance(limits, PrivateBounds) and not widest.lower <= 0 <= widest.upper:
+        # So that any two candidates are that many steps apart. Those that are measured from zero
+        # are apart by a part of themselves, and the lattice becomes as fine as they are.
         return dataclasses.replace(
             limits, resolution=max(limits.resolution, MIN_LATTICE_STEPS * step)
         )

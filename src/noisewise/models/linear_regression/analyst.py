@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from noisewise.artifact import Censored, Release
+from noisewise.artifact import ArgumentError, Censored, Release
 from noisewise.artifact.clamping import clamping_in_words
 from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.linear_regression import (
@@ -16,15 +16,13 @@ from noisewise.models.linear_regression import (
     naive,
     prior_check,
 )
+from noisewise.models.linear_regression.censoring import KNOWING_CUTS
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     combined_problem,
     regression_problem,
 )
-
-KNOWING_CUTS = ("exact", "naive", None)
-"""Methods whose results are of values before clamping, where bounds cut them off (None: exact)."""
 
 
 class RegressionAnalyst(Analyst[RegressionProblem]):
@@ -49,6 +47,11 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
         """Read the Gram matrix of each release; several multiply their likelihoods."""
         question.only(("x", "y"), "linear regression")
         problems = [regression_problem(r, question.prior, **question.words) for r in releases]
+        if question.prior and problems[0].cuts is not None:
+            raise ArgumentError(
+                "prior: leave it out where bounds cut values off. It would be taken for one of "
+                "coefficients after clamping, and is meant for those before"
+            )
         return problems[0] if len(problems) == 1 else combined_problem(problems)
 
     def cautions(
@@ -59,7 +62,7 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
             c for c in (*problem.x, problem.y) if not isinstance(releases[0].bounds[c], Censored)
         ]
         warnings = list(clamping_in_words(releases[0], natural, taken_as_normal=True))
-        if problem.cuts is not None and question.method not in KNOWING_CUTS:
+        if problem.cuts is not None and question.method not in (None, *KNOWING_CUTS):
             warnings.append(
                 f"method: {question.method} takes values at bounds that cut them off as they are; "
                 "its results are of the values after clamping. exact infers those before"

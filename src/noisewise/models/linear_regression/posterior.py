@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds
+from noisewise.artifact import ArgumentError, Bounds, Censored
 from noisewise.artifact.clamping import clamping_in_words
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.inference.results import Posterior, Prediction
-from noisewise.models.linear_regression.censoring import clamped_margin
+from noisewise.models.linear_regression.censoring import KNOWING_CUTS, clamped_margin
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +38,10 @@ class RegressionPosterior(Posterior):
         """Return which columns were clamped and which the noise hides."""
         columns = (*self.x, self.y)
         clamped = (
-            clamping_in_words(release, columns, taken_as_normal=True) for release in self.releases
+            clamping_in_words(
+                release, columns, taken_as_normal=True, knows_cuts=self.method in KNOWING_CUTS
+            )
+            for release in self.releases
         )
         return (*dict.fromkeys(words for sentences in clamped for words in sentences),
                 *self._hidden())  # fmt: skip
@@ -120,11 +123,15 @@ class RegressionPosterior(Posterior):
         bounds = self.releases[0].bounds if self.releases else {}
         return [
             f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
-            f"{bounds[column].upper:g}: no record was seen there, and the prediction extends a "
-            "straight line"
+            f"{bounds[column].upper:g}: {_seen_there(bounds[column])}, and the prediction extends "
+            "a straight line"
             for column, value in at.items()
             if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
         ]
+
+
+def _seen_there(bounds: Bounds) -> str:
+    return "records there were cut off" if isinstance(bounds, Censored) else "no record was seen"
 
 
 def _expected_within(mean: np.ndarray, deviation: np.ndarray, bounds: Bounds) -> np.ndarray:
