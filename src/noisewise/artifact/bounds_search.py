@@ -31,8 +31,9 @@ MAX_CANDIDATES = 2000
 MAX_WINDOW = 4
 """Neighbouring counts that are looked at together (chosen by simulation: docs/evidence.md)."""
 
-FALSE_ALARM = 0.05
-"""Probability that noise alone looks like records, anywhere (chosen)."""
+FALSE_ALARM = 0.01
+"""Probability that noise alone looks like records, anywhere, and bounds become far too wide
+(chosen)."""
 
 UNSURE_SHARE = 0.05
 """Share of the records that noise may hide from which a search is said to be unsure (chosen)."""

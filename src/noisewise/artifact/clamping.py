@@ -73,8 +73,8 @@ def clamping_in_words(
         else:
             sentences.append(
                 f"{lie}, and were moved to the nearer bound: results are of these values, not of "
-                f"{column} itself. Ask for a release with wider bounds, or, of a column that is roughly "
-                "normal, with Censored ones"
+                f"{column} itself. Ask for a release with wider bounds, or, of a roughly normal "
+                "column, with Censored ones"
             )
     return (*sentences, *_unsure_searches(release))
 

@@ -7,16 +7,18 @@ record is counted at the next candidate away from the anchor; one record moves o
 where it is replaced (``docs/proofs/sensitivity.md``, section 8). OpenDP adds noise to the counts,
 and all that follows is made from noisy counts alone.
 
-An end of the bounds, of n records with a share a to be cut (unless the owner says: 1 %, or less if
-noise lets less be seen):
+An end of the bounds, of n records with a share a to be cut (unless the owner says: ten records, or
+1 % if that is less):
 
 1. The outermost window of up to four candidates that holds more than noise alone would show
    (`visible_count`) begins at candidate j. Beyond j fewer than T records can hide.
 2. If T ≤ a n, the end is the candidate where a n records lie at or beyond.
 3. Else the tail is continued as an exponential one. With d(t) the place beyond which t records lie,
    the end is d(T) + (d(T) - d(4 T)) log(T / a n) / log 4, moved outward to the next candidate.
-4. Where candidate j alone holds 4 T or more there is a wall (a column of 0 and 1, a rating, a
-   uniform one): the end is j itself.
+   Where T is less than 1 % of the records it is one candidate further out: so many records have
+   little noise beside their own scatter, and the largest of them weigh most in a regression.
+4. Where candidate j alone holds 4 T or more, hardly less densely than the one before it, there is
+   a wall (a column of 0 and 1, a rating, a uniform one): the end is j itself.
 
 An end is said to cut only where more than 2 % of the records are seen beyond it. Models of censored
 values take the uncut ones for normal, and of a skewed column that is further from the truth than
@@ -45,6 +47,10 @@ Twice as many find less at small budgets, half as many are wider (docs/evidence.
 WALL = 4
 """Times the number that noise may hide: so much at the outermost candidate is a wall, and the tail
 is continued from there and from the end (chosen by simulation: docs/evidence.md)."""
+
+STEEP = 0.75
+"""Density at the outermost candidate relative to the one before, below which there is a tail and no
+wall (chosen)."""
 
 USUAL_SHARE = 0.01
 """Share to be cut off at either end where the owner does not say, at most (chosen)."""
@@ -136,8 +142,8 @@ def choose_bounds(request: PrivateBounds, search: CandidateCounts, records: int 
     floors = np.concatenate([points[: anchor + 1], points[anchor:-1]])
     visible = [visible_count(search.noise, w + 1, len(points)) for w in range(MAX_WINDOW)]
     total, (low, high) = search.total(records), aims(request, search, records)
-    upper = _end(counts, floors, tops, visible, (1 - high) * total)
-    lower = _end(counts[::-1], -tops[::-1], -floors[::-1], visible, low * total)
+    upper = _end(counts, floors, tops, visible, (1 - high) * total, total)
+    lower = _end(counts[::-1], -tops[::-1], -floors[::-1], visible, low * total, total)
     if upper is None or lower is None:
         return Bounds(*request.within)
     ends = _settled(points, -lower, upper)
@@ -171,7 +177,12 @@ def aims(
 
 
 def _end(
-    counts: np.ndarray, floors: np.ndarray, tops: np.ndarray, visible: list[float], cut: float
+    counts: np.ndarray,
+    floors: np.ndarray,
+    tops: np.ndarray,
+    visible: list[float],
+    cut: float,
+    total: float,
 ) -> float | None:
     """Return the upper end; None where no window is visible.
 
@@ -181,6 +192,7 @@ def _end(
         tops: upper ends.
         visible: counts of windows of 1, 2, … from which they are visible.
         cut: how many records should lie beyond the end.
+        total: how many records there are.
     """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     starts = [np.flatnonzero(sums[w:] - sums[:-w] > t) for w, t in enumerate(visible, start=1)]
@@ -202,11 +214,21 @@ def _end(
 
     if hidden <= cut:
         return float(tops[min(outermost, reached(cut))])
-    if counts[outermost] >= WALL * hidden:
+    if counts[outermost] >= WALL * hidden and not _falls(counts, tops - floors, outermost):
         return float(tops[outermost])
     near, far = place(hidden), place(WALL * hidden)
     grown = math.log(hidden / max(cut, 1.0)) / math.log(WALL)
-    return near + max(0.0, near - far) * grown
+    end = near + max(0.0, near - far) * grown
+    if hidden > USUAL_SHARE * total:
+        return end
+    return float(tops[min(int(np.searchsorted(tops, end)) + 1, len(tops) - 1)])
+
+
+def _falls(counts: np.ndarray, widths: np.ndarray, i: int) -> bool:
+    """Return whether records are much less dense at a candidate than at the one before it."""
+    if i == 0 or min(widths[i], widths[i - 1]) <= 0:
+        return False
+    return bool(counts[i] / widths[i] < STEEP * max(counts[i - 1], 0.0) / widths[i - 1])
 
 
 def _settled(points: np.ndarray, lower: float, upper: float) -> Bounds:
