@@ -119,7 +119,7 @@ def densities(problem: FamilyProblem, rows: np.ndarray) -> list[tuple[np.ndarray
     """Return grids and densities for groups of one n, sorted by z: as few as resolve them."""
     n = float(problem.n[rows[0]])
     z = clamped_to_possible(problem, problem.z[rows, 0], n)
-    ends = {0, len(rows) - 1, len(rows) // 2}
+    ends = sorted({0, len(rows) // 2, len(rows) - 1})
     single = [parameter_grid.locate(problem, float(z[e]), n) for e in ends]
     span = parameter_grid.union(single)
     # Two modes far apart are wide by themselves: splitting would not make them narrower.

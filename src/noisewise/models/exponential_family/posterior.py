@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, PowerSums
 from noisewise.inference.results import CategoryPrediction, Posterior, Prediction, by_name
 from noisewise.models.exponential_family.families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
@@ -64,9 +64,70 @@ class FamilyPosterior(Posterior):
             return CategoryPrediction(np.array(levels)[records], theta, levels)
         return Prediction(records, self.family.mean(theta))
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Return how many records lie outside the bounds, and where two values fit the release."""
+        return (*super().cautions, *self._two_modes())
+
+    def _two_modes(self) -> list[str]:
+        """Return a sentence for the first parameter that has two modes, in words on why."""
+        for name, draws in self.draws.items():
+            groups = [draws] if self.keys is None else list(draws)
+            splits = [two_modes(group.ravel()) for group in groups]
+            split = next((s for s in splits if s is not None), None)
+            if split is None:
+                continue
+            many = sum(s is not None for s in splits)
+            values = f"about {split[0]:.2g} and {split[1]:.2g}"
+            where = ""
+            if self.keys is not None:
+                where = f"In {many} of {len(groups)} groups, "
+                values = f"{values} in {self.keys[splits.index(split)]}"
+            words = f"{where}two quite different values of {name} fit the release ({values})"
+            return [words[0].upper() + words[1:] + self._why_two_modes()]
+        return []
+
+    def _why_two_modes(self) -> str:
+        """Return why two values may fit, where records outside the bounds were dropped."""
+        statistics = [block.statistic for r in self.releases for block in r.blocks]
+        if not any(isinstance(s, PowerSums) and s.outside == "drop" for s in statistics):
+            return ""
+        return (
+            ": records outside the bounds were dropped, and how many is unknown; a prior that "
+            "knows better, or outside='clamp' in the next release, would tell them apart"
+        )
+
     def __repr__(self) -> str:
         how = f"{self.family.name} by {self.method}, prior {self.prior}"
         return f"<Posterior of {self.y}, {how}: {self.status}>"
+
+
+LEAST_MODE = 0.05
+"""Share of the draws from which a mode of its own is worth a word (chosen)."""
+MODE_SEPARATION = 5.0
+"""Distance of two modes' means, in the sum of their deviations, from which they are separate
+(chosen): halves of a normal law are 1.3 apart, of a uniform one 1.7, a spike in a slab up to 3.5."""
+
+
+def two_modes(draws: np.ndarray) -> tuple[float, float] | None:
+    """Return the medians of two separate modes, the larger one's first; None if there are not two.
+
+    Draws are cut in two where the squares about both means are least.
+    """
+    x = np.sort(draws) - np.mean(draws)
+    first = np.arange(1, len(x))
+    below = np.cumsum(x)[:-1]
+    # The total is zero: the sum above a cut is minus that below.
+    between = below**2 / first + below**2 / (len(x) - first)
+    cut = int(between.argmax()) + 1
+    left, right = x[:cut], x[cut:]
+    if min(len(left), len(right)) < LEAST_MODE * len(x):
+        return None
+    if right.mean() - left.mean() < MODE_SEPARATION * (left.std() + right.std()):
+        return None
+    larger, smaller = (left, right) if len(left) >= len(right) else (right, left)
+    shift = np.mean(draws)
+    return float(np.median(larger) + shift), float(np.median(smaller) + shift)
 
 
 SUMS_AVERAGED = 100
