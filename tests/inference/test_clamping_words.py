@@ -100,5 +100,25 @@ def test_cut_bounds_are_modelled_and_said(people: pd.DataFrame, tmp_path: Path) 
 
 def test_methods_that_take_cut_values_as_they_are_say_so(people: pd.DataFrame) -> None:
     """The Gibbs samplers know nothing of cuts."""
+    release = released(people, nw.Censored(0, 20))
     with pytest.warns(UserWarning, match="gibbs-update takes values at bounds that cut"):
-        nw.infer(released(people, nw.Censored(0, 20)), "gibbs-update", draws=100)
+        post = nw.infer(release, "gibbs-update", draws=100)
+    assert "results are of the values after clamping" in post.status
+
+
+def test_a_given_prior_is_refused_where_bounds_cut(people: pd.DataFrame) -> None:
+    """It would be taken for one of coefficients after clamping."""
+    prior = {"response": nw.priors.NormalInverseGamma([0.0, 0.0], np.eye(2), 1.0, 1.0)}
+    with pytest.raises(nw.ArgumentError, match="leave it out where bounds cut values off"):
+        nw.infer(released(people, nw.Censored(0, 20)), prior=prior)
+
+
+def test_an_unsure_search_is_said_to_the_analyst(people: pd.DataFrame) -> None:
+    """Not to the owner alone."""
+    with pytest.warns(UserWarning, match="is unsure"):
+        release = nw.release.linear_regression(
+            people.head(400), x="education", y="wages", epsilon=3.0,
+            bounds={"education": (0, 24), "wages": nw.release.PrivateBounds((0, 1e6))},
+        )  # fmt: skip
+    with pytest.warns(UserWarning, match="by a search that was unsure"):
+        assert "by a search that was unsure" in nw.infer(release).status

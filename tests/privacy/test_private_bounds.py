@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 import noisewise as nw
-from noisewise.artifact import Bounds, CandidateCounts, Noise
+from noisewise.artifact import Bounds, CandidateCounts, Censored, Noise
 from noisewise.artifact.bounds_search import FALSE_ALARM, RecordCounts, visible_count
 from noisewise.artifact.sensitivity import Relation, sensitivity
 from noisewise.privacy.lattice import evaluate
@@ -412,3 +412,25 @@ def test_columns_of_5000_records(epsilon: float) -> None:
         shown = [*np.quantile(widths, [0.5, 0.9]), *np.quantile(cuts, [0.5, 0.9])]
         print(f"| {name} | {shown[0]:.2f} | {shown[1]:.2f} | {shown[2]:.4f} | {shown[3]:.4f} |")
         assert shown[0] < (3 if epsilon < 0.1 else 2)
+
+
+def test_a_cluster_far_beyond_an_end_is_a_cut() -> None:
+    """A fifth of the records at zero, with nothing between them and the others."""
+    rng = np.random.default_rng(1)
+    values = np.concatenate([np.zeros(1000), rng.normal(50_000, 1000, 4000)])
+    bounds = found(values, (0, 1e6), quantiles=(0.25, 0.99))
+    assert isinstance(bounds, Censored)
+    assert bounds.cuts_lower
+
+
+def test_where_one_value_alone_is_visible_the_limits_stay() -> None:
+    """A rare yes: nothing is known of it, and bounds of zero to next to nothing would be wrong."""
+    assert found(np.zeros(5000), (0, 100)) == Bounds(0, 100)
+
+
+def test_a_falling_density_is_no_wall() -> None:
+    """Of an exponential tail next to nothing is cut, though its last candidate holds many."""
+    values = np.random.default_rng(2).exponential(1.0, 50_000)
+    bounds = found(values, (0, 1e6))
+    assert (values > bounds.upper).sum() < 10
+    assert bounds.upper < 3 * values.max()

@@ -41,7 +41,10 @@ def owner() -> None:
         "people.parquet",
         x=["age"],
         y="income",
-        bounds={"age": (18, 90), "income": nw.release.PrivateBounds((0, 1_000_000))},
+        bounds={
+            "age": nw.Censored(18, 90, sides="upper"),
+            "income": nw.release.PrivateBounds((0, 1_000_000)),
+        },
         epsilon=1.0,
         mechanism="gaussian",
         delta=1e-6,

@@ -15,10 +15,11 @@ An end of the bounds, of n records with a share a to be cut (unless the owner sa
 2. If T ≤ a n, the end is the candidate where a n records lie at or beyond.
 3. Else the tail is continued as an exponential one. With d(t) the place beyond which t records lie,
    the end is d(T) + (d(T) - d(4 T)) log(T / a n) / log 4, moved outward to the next candidate.
-   Where T is less than 1 % of the records it is one candidate further out: so many records have
-   little noise beside their own scatter, and the largest of them weigh most in a regression.
-4. Where candidate j alone holds 4 T or more, hardly less densely than the one before it, there is
-   a wall (a column of 0 and 1, a rating, a uniform one): the end is j itself.
+4. Where candidate j alone holds 4 T or more there is a wall (a column of 0 and 1, a rating, a
+   uniform one): the end is j itself.
+5. Where T is less than 1 % of the records, it is a wall only if they are hardly less dense there
+   than before, and a tail ends one candidate further out: so many records have little noise beside
+   their own scatter, and the largest of them weigh most in a regression.
 
 An end is said to cut only where more than 2 % of the records are seen beyond it. Models of censored
 values take the uncut ones for normal, and of a skewed column that is further from the truth than
@@ -214,12 +215,14 @@ def _end(
 
     if hidden <= cut:
         return float(tops[min(outermost, reached(cut))])
-    if counts[outermost] >= WALL * hidden and not _falls(counts, tops - floors, outermost):
+    many = hidden <= USUAL_SHARE * total
+    tail = many and _falls(counts, tops - floors, outermost)
+    if counts[outermost] >= WALL * hidden and not tail:
         return float(tops[outermost])
     near, far = place(hidden), place(WALL * hidden)
     grown = math.log(hidden / max(cut, 1.0)) / math.log(WALL)
     end = near + max(0.0, near - far) * grown
-    if hidden > USUAL_SHARE * total:
+    if not many:
         return end
     return float(tops[min(int(np.searchsorted(tops, end)) + 1, len(tops) - 1)])
 

@@ -85,6 +85,18 @@ def test_columns_that_are_not_cut_keep_their_law() -> None:
     np.testing.assert_array_equal(mu[0, :2], mean[:2])
 
 
+@pytest.mark.parametrize("sides", SIDES)
+def test_nearly_all_records_cut_off(sides: str) -> None:
+    """One in twenty inside: the law is still found, if noise leaves its moments alone."""
+    ends = SIDES[sides]
+    mu = np.array([{"upper": 1 - norm.ppf(0.05), "lower": norm.ppf(0.05) - 1, "both": 0.5}[sides]])
+    sigma = np.array([15.8 if sides == "both" else 1.0])
+    at = censoring.clamped_margin(mu, sigma, *ends)
+    assert at.mean_slopes[0] == pytest.approx(0.05, rel=0.02)
+    back = censoring.unclamped_margin(at.mean, at.variance, *ends)
+    np.testing.assert_allclose(np.ravel(back), [mu[0], sigma[0]], rtol=1e-6)
+
+
 def test_impossible_moments_give_finite_laws() -> None:
     """Noise makes draws that no clamped record can have: means beyond the box, wild variances."""
     rng = np.random.default_rng(3)

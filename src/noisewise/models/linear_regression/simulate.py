@@ -4,8 +4,9 @@
 simulation-based calibration asks. The default priors are vague, and most of what they allow does
 not fit the public bounds; so trials whose *noisy* sums could not come from records in the box are
 drawn anew. That keeps calibration exact: a posterior given z is right for every z, hence also for
-the z that are kept. Where bounds cut values off, sums are drawn as those of normal records, as the
-sampler takes them, and the truth is the law behind them (``censoring.py``).
+the z that are kept. Where bounds cut values off, records of the law behind the drawn moments
+(``censoring.py``) are made one by one and clamped; of cut columns a tenth of the records or more
+must lie inside, by the noisy sums.
 
 A plan makes records at one guessed truth and clamps them, as the owner would. Guesses follow from
 the public bounds unless given: every column fills its bounds with three standard deviations either
@@ -21,15 +22,13 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage
-from noisewise.models.linear_regression import scale_free
+from noisewise.models.linear_regression import censoring, scale_free
 from noisewise.models.linear_regression.analyst import ANALYST
+from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
-from noisewise.models.linear_regression.posterior_draws import (
-    draws_before,
-    parameters_before_clamping,
-    prior_in_words,
-)
+from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.gram_packing import square_positions, total_positions
 from noisewise.simulate.trials import (
     CELLS,
     PRIOR_DRAWS,
@@ -49,6 +48,8 @@ MAX_BATCHES = 100
 """Batches of proposals before giving up: two million in all (chosen)."""
 REACH = 4
 """Noise scales by which a noisy sum may lie outside what records in the box add up to."""
+LEAST_DISTANCE, LARGEST_VARIANCE = 0.06, 0.93
+"""Moments of a column, cut at one end or at both, of which a tenth lies inside."""
 FILLED = 3.0
 """Standard deviations either way with which a column is taken to fill its bounds (chosen)."""
 EXPLAINED = 0.5
@@ -74,17 +75,11 @@ def from_prior(
     kept_truth: list[np.ndarray] = []
     found = 0
     for _ in range(MAX_BATCHES):
-        sizes = np.full(PROPOSALS, float(n))
-        if problem.scale_free:
-            drawn, means = scale_free.draw_parameters(rng, (PROPOSALS,), q - 1, n)
-            made = statistics_of(rng, drawn, sizes, min(q, n - 1))._replace(mean=means)
-        else:
-            drawn = prior_parameters(rng, problem.box_prior, (PROPOSALS,))
-            made = statistics_of(rng, drawn, sizes, min(q, n - 1))
-        z = _noisy(rng, problem, _sums(made.mean, made.factor, n), n)
+        sums, parameters = _drawn_sums(rng, problem, n)
+        z = _noisy(rng, problem, sums, n)
         fits = _fits(z, n, problem, q)
         kept_z.append(z[fits])
-        kept_truth.append(parameters_before_clamping(drawn, problem.cuts)[fits])
+        kept_truth.append(parameters[fits])
         found += int(fits.sum())
         if found >= trials:
             break
@@ -96,6 +91,49 @@ def from_prior(
         )
     z, truth = np.concatenate(kept_z)[:trials], np.concatenate(kept_truth)[:trials]
     return _trials(problem, z, problem.units.to_user(truth), n)
+
+
+def _drawn_sums(
+    rng: np.random.Generator, problem: RegressionProblem, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw sums of n records with parameters from the prior, and the parameters, in the box."""
+    q = len(problem.x) + 1
+    number = PROPOSALS if problem.cuts is None else min(PROPOSALS, max(1, CELLS // (n * q)))
+    means = None
+    if problem.scale_free:
+        drawn, means = scale_free.draw_parameters(rng, (number,), q - 1, n)
+    else:
+        drawn = prior_parameters(rng, problem.box_prior, (number,))
+    box = np.column_stack([drawn.theta, drawn.variance])
+    if problem.cuts is not None:
+        covariance = drawn.x_factor @ np.swapaxes(drawn.x_factor, -1, -2)
+        law = censoring.unclamped_parameters(box, drawn.x_mean, covariance, problem.cuts)
+        return _clamped_sums(rng, *law, problem.cuts, n), law[0]
+    made = statistics_of(rng, drawn, np.full(number, float(n)), min(q, n - 1))
+    return _sums(made.mean if means is None else means, made.factor, n), box
+
+
+def _clamped_sums(
+    rng: np.random.Generator,
+    parameters: np.ndarray,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    cuts: Cuts,
+    n: int,
+) -> np.ndarray:
+    """Make n records of every law, clamp them where bounds cut, and return their sums."""
+    size = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    values, vectors = np.linalg.eigh(covariance / size[:, :, None] / size[:, None, :])
+    root = size[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    x = mean[:, None] + rng.standard_normal((len(mean), n, mean.shape[1])) @ np.swapaxes(root, 1, 2)
+    y = np.einsum("tni,ti->tn", x, parameters[:, :-2]) + parameters[:, -2, None]
+    y = y + np.sqrt(parameters[:, -1, None]) * rng.standard_normal(y.shape)
+    records = np.concatenate([x, y[..., None]], axis=-1)
+    low, high = np.where(cuts.lower, -1.0, -np.inf), np.where(cuts.upper, 1.0, np.inf)
+    records = np.clip(records, low, high)
+    rows, columns = np.triu_indices(records.shape[-1])
+    gram = np.swapaxes(records, 1, 2) @ records
+    return np.concatenate([gram[:, rows, columns], records.sum(axis=1)], axis=1)
 
 
 def _sums(mean: np.ndarray, factor: np.ndarray, n: int) -> np.ndarray:
@@ -116,7 +154,15 @@ def _noisy(
 
 def _fits(z: np.ndarray, n: int, problem: RegressionProblem, q: int) -> np.ndarray:
     slack = REACH * problem.noise_scale
-    return np.asarray((np.abs(z[:, : q * (q + 3) // 2]) <= n + slack).all(axis=1))
+    fits = np.asarray((np.abs(z[:, : q * (q + 3) // 2]) <= n + slack).all(axis=1))
+    if problem.cuts is None:
+        return fits
+    mean = z[:, total_positions(q)] / n
+    variance = z[:, square_positions(q)] / n - mean**2
+    lower, upper = problem.cuts
+    one = np.where(upper, 1 - mean, 1 + mean) ** 2 > LEAST_DISTANCE * variance
+    inside = np.where(lower & upper, variance < LARGEST_VARIANCE * (1 - mean**2), one)
+    return np.asarray(fits & (inside | ~(lower | upper)).all(axis=1))
 
 
 def _trials(
