@@ -28,6 +28,9 @@ from noisewise.models.exponential_family.families import Categorical, Normal, fi
 from noisewise.models.exponential_family.family import TINY
 from noisewise.models.exponential_family.fourier_likelihood import (
     GAUSSIAN_FREQUENCIES,
+    MAX_TILTED_RANGE,
+    NEGLIGIBLE_DEPTH,
+    ContributionLaw,
     FourierSeries,
     bennett_reach,
     contribution_ends,
@@ -188,7 +191,7 @@ def _public_n_likelihood(
     some = np.flatnonzero(near.any(axis=0))
     if len(some) == 0:
         law = contribution_law(family, problem.interval, at.eta, NODES[0])
-        return tilted_likelihood(law, at.mean, z, n, b, problem.mechanism)
+        return _far_likelihood(problem, law, at.mean, z, n)
     stray = bennett_reach(n * at.variance[some], high - low)
     highest = np.minimum(n * at.mean[some] + stray, n * high)
     lowest = np.maximum(n * at.mean[some] - stray, n * low)
@@ -201,9 +204,19 @@ def _public_n_likelihood(
     close = series_likelihood(law.of(some), noise, z, n)
     if near.all():
         return close
-    likelihood = tilted_likelihood(law, at.mean, z, n, b, problem.mechanism)
+    likelihood = _far_likelihood(problem, law, at.mean, z, n)
     likelihood[:, some] = np.where(near[:, some], close, likelihood[:, some])
     return likelihood
+
+
+def _far_likelihood(
+    problem: FamilyProblem, law: ContributionLaw, mean: np.ndarray, z: np.ndarray, n: float
+) -> np.ndarray:
+    """Return the likelihood where no sum comes near z: none if the noise has no density there."""
+    low, high = contribution_ends(problem.family, problem.interval)
+    if high - low > MAX_TILTED_RANGE * problem.scale:
+        return np.zeros((len(z), len(mean)))
+    return tilted_likelihood(law, mean, z, n, problem.scale, problem.mechanism)
 
 
 def _secret_n_likelihood(
@@ -211,14 +224,23 @@ def _secret_n_likelihood(
 ) -> np.ndarray:
     """Use the series with n summed out, over every sum that some likely n can have."""
     low, high = contribution_ends(problem.family, problem.interval)
-    most = max(counted, 0) + LAPLACE_COUNT_REACH * problem.count_scale + 1
+    away = LAPLACE_COUNT_REACH * problem.count_scale + 1
+    most, least = max(counted, 0) + away, max(counted - away, 0)
     stray = bennett_reach(most * at.variance, high - low)
-    highest = np.minimum(np.maximum(most * at.mean, 0.0) + stray, max(most * high, 0))
-    lowest = np.maximum(np.minimum(most * at.mean, 0.0) - stray, min(most * low, 0))
-    reach = max(z.max() - lowest.min(), highest.max() - z.min(), problem.scale * 1e-6)
+    highest = np.minimum(np.maximum(most * at.mean, least * at.mean) + stray, max(most * high, 0))
+    lowest = np.maximum(np.minimum(most * at.mean, least * at.mean) - stray, min(most * low, 0))
+    # Between two modes sums may be far from z: there the noise has no density, and no period is
+    # wasted on them.
+    tail = NEGLIGIBLE_DEPTH * problem.scale
+    near = (lowest < z.max() + tail) & (highest > z.min() - tail)
+    near |= not near.any()
+    reach = max(z.max() - lowest[near].min(), highest[near].max() - z.min(), problem.scale * 1e-6)
     noise = _series(problem, reach, _highest_frequency(span.spread, n, high - low))
     law = contribution_law(problem.family, problem.interval, at.eta, _node_count(noise, high - low))
-    return unknown_n_likelihood(law, noise, z, counted, problem.mechanism, problem.count_scale)
+    likelihood = unknown_n_likelihood(
+        law, noise, z, counted, problem.mechanism, problem.count_scale
+    )  # fmt: skip
+    return np.where(near, likelihood, 0.0)
 
 
 def _series(problem: FamilyProblem, reach: float, frequency: float) -> FourierSeries:

@@ -63,7 +63,7 @@ GAUSSIAN_FREQUENCIES = 8.5
 """In units of 1/b: beyond, the Gaussian kernel's transform is below e^-36."""
 MAX_TILTED_RANGE = 2.0
 """One record's range in noise scales up to which tilting is used (chosen): beyond, the bound
-says little, and all sums count as near."""
+says little; a sum is near unless the noise has no density there."""
 
 
 # -- the noise -------------------------------------------------------------------------------------
@@ -311,12 +311,12 @@ def sums_come_near(
     """Tell (release, parameter) whether sums may be as near z as to need the transform."""
     low, high = ends
     width = high - low
-    if mechanism == "gaussian":
-        # Beyond eight scales the noise has density below e^-32.
-        reach = bennett_reach(n * variance, width) + 8 * scale
+    quiet = width > MAX_TILTED_RANGE * scale
+    if mechanism == "gaussian" or quiet:
+        # Beyond eight scales Gaussian noise has density below e^-32.
+        tail = 8 if mechanism == "gaussian" else NEGLIGIBLE_DEPTH
+        reach = bennett_reach(n * variance, width) + tail * scale
         return np.asarray(np.abs(z[:, None] - n * mean) < reach)
-    if width > MAX_TILTED_RANGE * scale:
-        return np.ones((len(z), len(mean)), bool)
     g = np.exp(width / scale)
     reach = n * variance * g / scale + bennett_reach(n * variance * g, width)
     above = np.minimum(n * mean + reach, n * high)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -149,7 +150,7 @@ def point_moments(problem: FamilyProblem, v: np.ndarray) -> PointMoments:
 
 
 def rough_log_likelihood(
-    problem: FamilyProblem, z: float, n: float, mean: np.ndarray, variance: np.ndarray
+    problem: FamilyProblem, z: float | np.ndarray, n: float, mean: np.ndarray, variance: np.ndarray
 ) -> np.ndarray:
     """Return the log density of z where the sum is normal, generously spread."""
     v = 1.5 * n * variance + 1e-12 * problem.scale**2
@@ -258,7 +259,7 @@ def _edge_points(problem: FamilyProblem, here: RoughPosterior) -> np.ndarray:
     ends = np.array([problem.interval.lower, problem.interval.upper], float)
     centres = np.interp(ends, record[usable][order], here.v[usable][order])
     about = centres[:, None] + np.linspace(-EDGE_REACH, EDGE_REACH, CHUNK_POINTS // 2)
-    return np.clip(about.ravel(), here.v[0], here.v[-1])
+    return np.asarray(np.clip(about.ravel(), here.v[0], here.v[-1]))
 
 
 def _unresolved(problem: FamilyProblem, z: float, n: float, here: RoughPosterior) -> np.ndarray:
@@ -297,7 +298,7 @@ def _prior_bound(v: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
         from_right = log_prior[1:] + width * np.maximum(-np.append(slope[1:], -np.inf), 0.0)
         bound = np.fmin(from_left, from_right)
     shown = np.maximum(log_prior[:-1], log_prior[1:])
-    return np.where(np.isfinite(bound), np.maximum(bound, shown), shown)
+    return np.asarray(np.where(np.isfinite(bound), np.maximum(bound, shown), shown))
 
 
 def _run_lengths(
@@ -341,7 +342,7 @@ def has_gap(spans: list[Span]) -> bool:
     """
     if len({len(s.stretches) for s in spans}) > 1:
         return True
-    sides = zip(spans, spans[1:], strict=False)
+    sides = pairwise(spans)
     pairs = [pair for a, b in sides for pair in zip(a.stretches, b.stretches, strict=True)]
     return any(max(a[0], b[0]) > min(a[1], b[1]) for a, b in pairs)
 

@@ -94,7 +94,8 @@ class FamilyPosterior(Posterior):
             return ""
         return (
             ": records outside the bounds were dropped, and how many is unknown; a prior that "
-            "knows better, or outside='clamp' in the next release, would tell them apart"
+            "knows better, or clamping instead of dropping in the next release, would tell them "
+            "apart"
         )
 
     def __repr__(self) -> str:
@@ -106,7 +107,7 @@ LEAST_MODE = 0.05
 """Share of the draws from which a mode of its own is worth a word (chosen)."""
 MODE_SEPARATION = 5.0
 """Distance of two modes' means, in the sum of their deviations, from which they are separate
-(chosen): halves of a normal law are 1.3 apart, of a uniform one 1.7, a spike in a slab up to 3.5."""
+(chosen): halves of a normal law are 1.3 apart, of a uniform one 1.7, spike and slab up to 3.5."""
 
 
 def two_modes(draws: np.ndarray) -> tuple[float, float] | None:
