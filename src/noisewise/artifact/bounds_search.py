@@ -31,7 +31,7 @@ MAX_CANDIDATES = 2000
 MAX_WINDOW = 4
 """Neighbouring counts that are looked at together (chosen by simulation: docs/evidence.md)."""
 
-FALSE_ALARM = 0.01
+FALSE_ALARM = 0.02
 """Probability that noise alone looks like records, anywhere, and bounds become far too wide
 (chosen)."""
 

@@ -7,8 +7,8 @@ record is counted at the next candidate away from the anchor; one record moves o
 where it is replaced (``docs/proofs/sensitivity.md``, section 8). OpenDP adds noise to the counts,
 and all that follows is made from noisy counts alone.
 
-An end of the bounds, of n records with a share a to be cut (unless the owner says: ten records, or
-1 % if that is less):
+An end of the bounds, of n records with a share a to be cut (unless the owner says: twenty records,
+or 1 % if that is less):
 
 1. The outermost window of up to four candidates that holds more than noise alone would show
    (`visible_count`) begins at candidate j. Beyond j fewer than T records can hide.
@@ -56,7 +56,7 @@ wall (chosen)."""
 USUAL_SHARE = 0.01
 """Share to be cut off at either end where the owner does not say, at most (chosen)."""
 
-USUAL_RECORDS = 10
+USUAL_RECORDS = 20
 """Records to be cut off at either end where the owner does not say, if that is less (chosen on real
 tables: docs/evidence-real-tables.md). The few largest values of a skewed column weigh most in a
 regression, so that a fixed share of many records would bias it."""

@@ -169,8 +169,8 @@ def calibration(check: Check | None) -> str:
     introduction = html.paragraphs(
         f"{settings['trials']} releases like this one were simulated ({settings['n']:,} records, "
         f"epsilon {settings['epsilon']:g}, the same bounds, noise and prior), with parameters "
-        "drawn from the prior. A method can be trusted here if the truth is found where the method "
-        "says it is."
+        "drawn from the prior. A method can be trusted with data that follow its model if the "
+        "truth is found where the method says it is; whether this table does was not looked at."
     )
     cautions = "".join(html.verdict(False, "To know first", f"{c}.") for c in check.cautions)
     verdict = cautions + html.verdict(check.recommended is not None, check.advice)
