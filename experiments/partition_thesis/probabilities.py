@@ -23,7 +23,7 @@ from noisewise.artifact.partition_answer import Answer
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.models.partition.conjugate_regression import Zellner, fit
 from noisewise.models.partition.partition_moments import MomentsAccumulator, PartitionMoments
-from noisewise.models.partition.probability import probability_codes
+from noisewise.models.partition.posterior_probability import probability_codes
 from noisewise.privacy.mechanisms import calibrate
 from tests.reference.partition_simulation import statistic, table, whole
 

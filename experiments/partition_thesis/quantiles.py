@@ -21,7 +21,7 @@ from noisewise.artifact import SearchError
 from noisewise.artifact.partition_answer import Answer
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors, Zellner, fit
-from noisewise.models.partition.quantile import IntervalSearch, draw_quantile
+from noisewise.models.partition.posterior_quantile import IntervalSearch, draw_quantile
 from noisewise.privacy.mechanisms import calibrate
 from tests.reference.partition_simulation import quantile_blank, table, whole
 

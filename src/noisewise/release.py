@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from noisewise.models.graphical_model.release import graphical_model
     from noisewise.models.linear_regression.release import linear_regression
     from noisewise.models.partition.conjugate_regression import Zellner
-    from noisewise.models.partition.probability import posterior_probability
-    from noisewise.models.partition.quantile import posterior_quantile
+    from noisewise.models.partition.posterior_probability import posterior_probability
+    from noisewise.models.partition.posterior_quantile import posterior_quantile
     from noisewise.privacy.arguments import PrivateBounds
     from noisewise.privacy.options import PrivacyOptions
     from noisewise.privacy.pipeline import Blank
@@ -26,8 +26,8 @@ _HOMES = {
     "exponential_family": "noisewise.models.exponential_family.release",
     "graphical_model": "noisewise.models.graphical_model.release",
     "linear_regression": "noisewise.models.linear_regression.release",
-    "posterior_probability": "noisewise.models.partition.probability",
-    "posterior_quantile": "noisewise.models.partition.quantile",
+    "posterior_probability": "noisewise.models.partition.posterior_probability",
+    "posterior_quantile": "noisewise.models.partition.posterior_quantile",
     "register_family": "noisewise.models.exponential_family.release",
     "Zellner": "noisewise.models.partition.conjugate_regression",
 }

@@ -96,7 +96,7 @@ def test_what_the_interval_does_not_cover_is_said(found: Answer, told: list[str]
 
 def test_the_odds_of_an_empty_interval_are_those_of_the_threshold() -> None:
     """The 81 and the 1 in 22 of ``partition_answer.py``, from the search's own penalties."""
-    from noisewise.models.partition.quantile import MAX_WORTH, candidates
+    from noisewise.models.partition.posterior_quantile import MAX_WORTH, candidates
 
     public = candidates(1.0)
     empty = np.exp(-public.nats).sum()

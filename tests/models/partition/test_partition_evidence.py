@@ -15,8 +15,8 @@ from noisewise.artifact import SearchError
 from noisewise.artifact.partition_answer import Answer
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.models.partition.conjugate_regression import Zellner, fit
-from noisewise.models.partition.probability import probability_codes
-from noisewise.models.partition.quantile import IntervalSearch, draw_quantile
+from noisewise.models.partition.posterior_probability import probability_codes
+from noisewise.models.partition.posterior_quantile import IntervalSearch, draw_quantile
 from noisewise.privacy.mechanisms import calibrate
 from tests.reference.partition_simulation import (
     probability_answers,

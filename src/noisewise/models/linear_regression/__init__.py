@@ -1,12 +1,15 @@
 """Linear regression from a noisy Gram matrix.
 
-The owner's file is ``release``. The analyst's, in the order of reading: ``problem`` (a release as
-arrays in the box), ``collapsed`` (the posterior of the sums behind the noise), ``coordinates``
-(where every point is a valid sum), ``scale_free`` (the default prior), ``initial_values``,
-``exact`` (the sampler of that posterior, in batches by ``batching``, with ``kinked_hmc`` for many
-columns), ``posterior_draws`` (draws into the user's units) and ``posterior`` (what an analyst
-gets). ``gibbs``, ``gibbs_methods``, ``individual_mcmc`` and ``record_moments`` are the paper's own
-methods, ``naive`` ignores the noise.
+The owner's file is ``release``. The analyst's, in the order of reading: ``analyst`` (the methods,
+to which ``infer`` comes), ``problem`` (a release as arrays in the box), ``collapsed`` (the
+posterior of the sums behind the noise), ``coordinates`` (where every point is a valid sum),
+``scale_free`` (the default prior), ``initial_values`` (draws from the prior, and where chains
+start), ``exact`` (the sampler of that posterior, in batches by ``batching``, with ``kinked_hmc``
+for many columns), ``posterior_draws`` (draws into the user's units), ``censoring`` (values beyond
+bounds that cut them off) and ``posterior`` (what an analyst gets). ``gibbs``, ``gibbs_methods``,
+``individual_mcmc`` and ``record_moments`` are the paper's own methods, ``naive`` ignores the noise.
+``prior_check`` warns of columns that use little of their bounds, ``simulate`` makes trials for
+``check`` and ``plan``, ``report`` a page.
 """
 
 from __future__ import annotations

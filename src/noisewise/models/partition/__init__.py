@@ -3,7 +3,7 @@
 G. Amitai, "Bayesian inference via partitioning under differential privacy" (Duke, 2018), with
 errata E4, E5 and E16. A table passes ``partition_moments`` (who goes where, and one pass),
 ``conjugate_regression`` (all partitions at once) and ``sample_and_aggregate`` (whole numbers, then
-noise). ``probability`` and ``quantile`` are what an owner calls. Proofs:
+noise). ``posterior_probability`` and ``posterior_quantile`` are what an owner calls. Proofs:
 ``docs/proofs/partition.md``.
 
 The release is the answer: nothing is left to infer.
@@ -56,7 +56,7 @@ class PosteriorProbability(PartitionModel):
 
     name = "posterior-probability"
     statistics = ("probability-sums",)
-    owner_file = "probability"
+    owner_file = "posterior_probability"
 
     def check(self, release: Release) -> None:
         """Raise a ReleaseError unless the words repeat what the statistic says."""
@@ -70,4 +70,4 @@ class PosteriorQuantile(PartitionModel):
 
     name = "posterior-quantile"
     statistics = ("quantile-sum",)
-    owner_file = "quantile"
+    owner_file = "posterior_quantile"
