@@ -260,7 +260,7 @@ def _blurred_peaks(given: NoisySums, prior: NormalBoxPrior) -> np.ndarray:
 
 
 def _shown_about(frame: WhitenedGrid, total: np.ndarray, x: np.ndarray) -> float:
-    """Return the most that the grid shows at the four points about x; -inf if it is off the grid."""
+    """Return the most that the grid shows at the four points about x; -inf off the grid."""
     w = np.linalg.solve(frame.axes, x - frame.centre)
     lines = frame.lines(len(total))
     at = [int(np.searchsorted(line, p)) for line, p in zip(lines, w, strict=True)]
