@@ -8,11 +8,18 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import noisewise as nw
 from noisewise import priors
-from noisewise.models.exponential_family import exact, families, parameter_grid
+from noisewise.models.exponential_family import (
+    exact,
+    families,
+    normal_exact,
+    parameter_grid,
+)
 from noisewise.models.exponential_family.family import Family
+from noisewise.models.exponential_family.normal_likelihood import BoxInterval, NoisySums
 from noisewise.models.exponential_family.posterior import two_modes
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval
@@ -119,3 +126,17 @@ def test_modes_are_told_from_wide_and_skewed_laws() -> None:
     for law in (*(draw(size=4000) for draw in one_mode), np.exp(3 * rng.normal(size=4000))):
         assert two_modes(law) is None
     assert two_modes(np.concatenate([both[:3000], both[3000:3100]])) is None
+
+
+def test_a_dropped_normal_s_grid_about_one_mode_misses_the_other() -> None:
+    """200,000 of N(1, 2²) in (0, 6), in units of 3 about 3: another mode is 1/80 as high."""
+    n = 200_000
+    u = stats.norm(-2 / 3, 2 / 3).ppf((np.arange(n) + 0.5) / n)
+    u = np.where(np.abs(u) <= 1, u, 0.0)
+    cut = BoxInterval(-1.0, 1.0, False)
+    given = NoisySums(np.array([u.sum(), (u**2).sum()]), float(n), 0.6, "laplace", cut, 16.0)
+    prior = normal_exact.NormalBoxPrior(0.0, 0.1, 1.0, 0.1)
+    first = prior.coordinates(-2 / 3, 4 / 9)
+    frame = normal_exact._frame_about(given, prior, first[None])
+    missed = normal_exact._missed_peaks(given, prior, frame)
+    assert (np.abs(missed - first).max(axis=1) > 0.1).any()

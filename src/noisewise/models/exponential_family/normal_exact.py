@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import RectBivariateSpline
-from scipy.ndimage import distance_transform_edt
+from scipy.ndimage import distance_transform_edt, maximum_filter
 from scipy.optimize import minimize
 
 from noisewise.artifact import ArgumentError
@@ -48,9 +48,14 @@ SEARCH_DEPTH = 16.0
 
 MAX_MISSED_DEPTH = 1.0
 """Logarithms by which a summit may exceed the grid's best point, and yet be resolved (chosen)."""
+MISSED_MODE_DEPTH = 6.0
+"""Logarithms below the highest summit from which a missed one is no matter (chosen)."""
+MAX_CLIMBS = 4
+"""Peaks of the blurred posterior that are climbed, at most (chosen)."""
 UNRESOLVED = (
-    "method: exact cannot resolve this posterior, which is too narrow for its grids; use "
-    "method='gibbs', whose approximation is best where there are many records"
+    "method: exact cannot resolve this posterior, which is too narrow for its grids, or has narrow "
+    "modes far apart; use method='gibbs', whose approximation is best where there are many "
+    "records, but which may show one mode of several where records were dropped, not clamped"
 )
 """What is said where no grid holds the posterior."""
 
@@ -170,11 +175,7 @@ def rough_log_likelihood(
 
 def locate(given: NoisySums, prior: NormalBoxPrior) -> WhitenedGrid:
     """Narrow what the prior allows down to where the rough posterior is; whiten and return it."""
-    typical = np.log(prior.rate / prior.shape)
-    frame = WhitenedGrid(
-        np.array([typical, 0.0]), np.eye(2), np.linspace(-40, 80, 2), np.linspace(-12, 12, 2)
-    )
-    frame = _zoomed(given, prior, frame)
+    frame = _zoomed(given, prior, _widest_frame(prior))
     missed = _missed_peaks(given, prior, frame)
     if len(missed):
         frame = _zoomed(given, prior, _frame_about(given, prior, missed))
@@ -183,6 +184,14 @@ def locate(given: NoisySums, prior: NormalBoxPrior) -> WhitenedGrid:
     frame = _whitened(frame, _rough_posterior(given, prior, frame))
     frame = _narrowed(frame, _rough_posterior(given, prior, frame))
     return _concentrated(frame, _rough_posterior(given, prior, frame))
+
+
+def _widest_frame(prior: NormalBoxPrior) -> WhitenedGrid:
+    """Return all that the prior allows."""
+    typical = np.log(prior.rate / prior.shape)
+    return WhitenedGrid(
+        np.array([typical, 0.0]), np.eye(2), np.linspace(-40, 80, 2), np.linspace(-12, 12, 2)
+    )
 
 
 def _zoomed(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) -> WhitenedGrid:
@@ -199,9 +208,10 @@ def _zoomed(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) -> Whi
 def _missed_peaks(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) -> np.ndarray:
     """Return peaks (peak, 2) of the rough posterior that the grid does not show.
 
-    A posterior that is narrower than a cell of the first, wide grid can slip through it. So the
-    rough posterior is climbed from the grid's best point, and from the moments of the sums as they
-    are; a summit well above all points of the grid was missed.
+    A posterior that is narrower than a cell of the first, wide grid can slip through it, and where
+    records were dropped there may be several modes. So the rough posterior is climbed from the
+    grid's best point, from the moments of the sums as they are, and from wherever the expected sums
+    come near the released ones; a summit well above the points of the grid about it was missed.
     """
 
     def depth(x: np.ndarray) -> float:
@@ -213,12 +223,50 @@ def _missed_peaks(given: NoisySums, prior: NormalBoxPrior, frame: WhitenedGrid) 
     mean = given.z[0] / given.n
     variance = max(given.z[1] / given.n - mean**2, 1e-6)
     starts = [best, prior.coordinates(mean, variance), prior.coordinates(mean, 1e-3)]
+    if not given.interval.clamp:
+        starts.extend(_blurred_peaks(given, prior))
     options = {"xatol": 1e-10, "fatol": 1e-6, "maxiter": 4000}
     climbed = [minimize(depth, s, method="Nelder-Mead", options=options) for s in starts]
     highest = max(-c.fun for c in climbed)
-    if highest < total.max() + MAX_MISSED_DEPTH:
+    summits = [c.x for c in climbed if -c.fun > highest - MISSED_MODE_DEPTH]
+    heights = [-c.fun for c in climbed if -c.fun > highest - MISSED_MODE_DEPTH]
+    shown = [_shown_about(frame, total, x) for x in summits]
+    if all(s > h - MAX_MISSED_DEPTH for s, h in zip(shown, heights, strict=True)):
         return np.empty((0, 2))
     return np.array([c.x for c in climbed if -c.fun > highest - SEARCH_DEPTH])
+
+
+def _blurred_peaks(given: NoisySums, prior: NormalBoxPrior) -> np.ndarray:
+    """Return the peaks (peak, 2) on a wide grid of the rough posterior, blurred by its cells.
+
+    Expected sums are smooth even where the posterior is narrow: with the change of a sum across a
+    cell as a further deviation of it, no cell in which the sums fit looks impossible.
+    """
+    frame = _widest_frame(prior)
+    x = frame.points(COARSE_POINTS)
+    mean, variance = prior.parameters(x)
+    law = contributions(mean.ravel(), variance.ravel(), given.interval)
+    centre, spread = contribution_moments(law)
+    total = prior.log_density(x)
+    for j in range(2):
+        expected = given.n * centre[:, j].reshape(mean.shape)
+        change = np.abs(np.gradient(expected)).sum(axis=0)
+        v = given.n * spread[:, j].reshape(mean.shape) + 2 * given.scale**2 + change**2
+        total = total - (given.z[j] - expected) ** 2 / (2 * v)
+    total = np.where(np.isfinite(total), total, -np.inf)
+    peak = (total == maximum_filter(total, 3)) & (total > total.max() - SEARCH_DEPTH)
+    order = np.argsort(-total[peak])[:MAX_CLIMBS]
+    return np.asarray(x[peak][order])
+
+
+def _shown_about(frame: WhitenedGrid, total: np.ndarray, x: np.ndarray) -> float:
+    """Return the most that the grid shows at the four points about x; -inf off the grid."""
+    w = np.linalg.solve(frame.axes, x - frame.centre)
+    lines = frame.lines(len(total))
+    at = [int(np.searchsorted(line, p)) for line, p in zip(lines, w, strict=True)]
+    if any(a == 0 or a == len(line) for a, line in zip(at, lines, strict=True)):
+        return -np.inf
+    return float(total[at[0] - 1 : at[0] + 1, at[1] - 1 : at[1] + 1].max())
 
 
 def _frame_about(given: NoisySums, prior: NormalBoxPrior, peaks: np.ndarray) -> WhitenedGrid:
