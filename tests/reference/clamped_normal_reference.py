@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.integrate import quad
-from scipy.stats import norm
+
+
+def density(z: float) -> float:
+    """Return the density of a standard normal variable."""
+    return math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
 
 
 def clamp(value: float, lower: float, upper: float) -> float:
@@ -17,7 +23,7 @@ def margin(mean: float, deviation: float, lower: float, upper: float) -> tuple[f
 
     def expected(power: int) -> float:
         def integrand(z: float) -> float:
-            return float(clamp(mean + deviation * z, lower, upper) ** power * norm.pdf(z))
+            return float(clamp(mean + deviation * z, lower, upper) ** power * density(z))
 
         return quad(integrand, -9, 9, points=_kinks(mean, deviation, lower, upper), limit=400)[0]
 
@@ -37,7 +43,7 @@ def covariance(
 
     def given(z: float) -> float:
         inner, _ = margin(nu + correlation * t * z, spread, *bounds[1])
-        return float((clamp(mu + s * z, *bounds[0]) - centre[0]) * inner * norm.pdf(z))
+        return float((clamp(mu + s * z, *bounds[0]) - centre[0]) * inner * density(z))
 
     points = _kinks(mu, s, *bounds[0])
     return float(quad(given, -9, 9, points=points, limit=400, epsabs=1e-9)[0])
