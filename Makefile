@@ -4,12 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test docs evidence benchmarks lint format clean
+.PHONY: demo test pytest docs evidence benchmarks lint format clean
 
 demo: $(STAMP)
 	$(BIN)/noisewise demo
 
-test: $(STAMP) lint
+# Types are checked on one core while the tests begin on the other.
+test: $(STAMP)
+	$(MAKE) --no-print-directory -j2 lint pytest
+
+pytest: $(STAMP)
 	$(BIN)/pytest -m "not evidence" -n 2 --dist loadfile
 
 # The documentation site, in build/site; a warning is an error (with --quiet it would not be).

@@ -191,6 +191,7 @@ def test_ranks_are_uniform(n: int, epsilon: float, d: int) -> None:
     assert distance.max() < 0.0975
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("d", [1, 2])
 def test_normalisers_satisfy_the_score_identity(d: int) -> None:
     """E ∂ log p(s | a, b, g) / ∂ log of every scale is zero if p integrates to one at all scales.
