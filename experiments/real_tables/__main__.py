@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import asdict
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 
 from experiments.real_tables.study import CELLS, Row, cell
-from experiments.real_tables.tables import Question, questions
+from experiments.real_tables.tables import Question, questions, study_arguments
 
 
 def line(row: Row) -> str:
@@ -39,12 +37,7 @@ def judgement(rows: list[Row]) -> str:
 
 def main() -> None:
     """Run all cells."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.real_tables")
-    parser.add_argument("--samples", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--data", type=Path, help="folder with diamonds.csv and insurance.csv")
-    parser.add_argument("--out", type=Path, help="also write all rows as JSON")
-    given = parser.parse_args()
+    given = study_arguments("python -m experiments.real_tables").parse_args()
 
     def columns(question: Question) -> int:
         return int(question.records.shape[1])

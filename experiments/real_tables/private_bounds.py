@@ -8,19 +8,17 @@ beside it the same sample with bounds that fit. All samples of one shape are inf
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import noisewise as nw
 from experiments.real_tables.study import fit
-from experiments.real_tables.tables import Question, questions
+from experiments.real_tables.tables import Question, questions, study_arguments
 from noisewise.models.linear_regression import exact
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
@@ -131,12 +129,8 @@ def line(row: PrivateRow) -> str:
 
 def main() -> None:
     """Run all regressions."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.real_tables.private_bounds")
-    parser.add_argument("--samples", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--data", type=Path, help="folder with diamonds.csv and insurance.csv")
+    parser = study_arguments("python -m experiments.real_tables.private_bounds")
     parser.add_argument("--covariates", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--out", type=Path, help="also write all rows as JSON")
     given = parser.parse_args()
     rows: list[PrivateRow] = []
     for d in given.covariates:

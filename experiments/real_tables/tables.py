@@ -6,6 +6,7 @@ scikit-learn brings diabetes, wine, breast-cancer and iris; ``diamonds.csv`` (gg
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,3 +73,13 @@ def questions(folder: Path | None) -> list[Question]:
         bounds = np.array([*x.values(), limits], float)
         known.append(Question(name, frame[[*x, y]].to_numpy(float), bounds))
     return known
+
+
+def study_arguments(program: str) -> argparse.ArgumentParser:
+    """Return what both studies are asked on the command line."""
+    parser = argparse.ArgumentParser(prog=program)
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--data", type=Path, help="folder with diamonds.csv and insurance.csv")
+    parser.add_argument("--out", type=Path, help="also write all rows as JSON")
+    return parser

@@ -38,6 +38,8 @@ from noisewise.priors import NormalInverseGamma
 
 MAX_LATENT_NUMBERS = 2**25
 """Numbers kept of s, μx and τ² in all: a quarter of a gigabyte (chosen)."""
+MEDIAN_SIZE = 0.6745
+"""Median of |ζ|, ζ ~ N(0, 1)."""
 MAX_STATISTICS_AVERAGED = 400
 """Draws of s that ``deviations_without_noise`` averages over, spread evenly over the chains
 (chosen)."""
@@ -180,6 +182,20 @@ class CovariateLaw(NamedTuple):
     prior: BoxPrior
 
 
+@partial(jax.jit, static_argnums=3)
+def _statistics_and_priors(
+    v: jax.Array, n: jax.Array, given: BoxPrior | None, shape: Shape
+) -> tuple[Point, BoxPrior]:
+    """Return the statistic and the prior at coordinates (draw, coordinate)."""
+
+    def one(v: jax.Array, n: jax.Array) -> tuple[Point, BoxPrior]:
+        at = point(v, shape, n)
+        return at, scale_free.prior_at(at, v, shape, given)[0]
+
+    both: tuple[Point, BoxPrior] = jax.vmap(one)(v, n)
+    return both
+
+
 def draw_covariate_law(
     rng: np.random.Generator,
     n: np.ndarray,
@@ -195,8 +211,7 @@ def draw_covariate_law(
     batch, d = v.shape[:3], shape.q - 1
     n = np.broadcast_to(n[:, None, None], batch)
     flat = jnp.asarray(v.reshape(-1, v.shape[-1])), jnp.asarray(n.reshape(-1))
-    at = jax.jit(jax.vmap(lambda v, n: point(v, shape, n)))(*flat)
-    prior = jax.jit(jax.vmap(lambda p, v: scale_free.prior_at(p, v, shape, given)[0]))(at, flat[0])
+    at, prior = _statistics_and_priors(*flat, given, shape)
     mean, n = np.asarray(at.mean)[:, :d], np.asarray(at.n)
     factor = np.asarray(at.factor)[:, :d, : min(d, shape.rank)]
     kappa = np.asarray(prior.x_kappa)
@@ -215,7 +230,7 @@ def draw_covariate_law(
 
 
 @partial(jax.jit, static_argnums=4)
-def _draw_in_box(
+def _draw_given_sums(
     key: jax.Array,
     positions: jax.Array,
     n: jax.Array,
@@ -266,7 +281,7 @@ def draw_coefficients(
         cuts: which bounds cut values off; what is drawn is then of records before clamping.
     """
     if cuts is None:
-        user: jax.Array = _draw_in_box(key, positions, n, given, shape, back)
+        user: jax.Array = _draw_given_sums(key, positions, n, given, shape, back)
         return user
     drawn, _, _ = _draw_unclamped(key, positions, n, given, shape, cuts)
     return np.asarray(np.einsum("ij,gctj->igct", back[0], drawn) + back[1][:, None, None, None])
@@ -283,7 +298,7 @@ def _draw_unclamped(
     """Draw (θ, σ²), μx and τ² of records before clamping (group, chain, draw, …), in the box."""
     identity = np.eye(shape.q + 1), np.zeros(shape.q + 1)
     first, second = jax.random.split(key)
-    clamped = np.asarray(_draw_in_box(first, positions, n, given, shape, identity))
+    clamped = np.asarray(_draw_given_sums(first, positions, n, given, shape, identity))
     rng = np.random.default_rng(np.asarray(jax.random.key_data(second)))
     sizes = np.atleast_1d(np.asarray(n).squeeze())
     law = draw_covariate_law(rng, sizes, given, shape, np.asarray(positions))
@@ -312,10 +327,9 @@ def draw_latent(
         pair = [_draw_unclamped(key, jnp.asarray(positions), n, given, shape, problem.cuts)
                 for key in keys]  # fmt: skip
         _, x_mean, covariance = pair[0]
-        # Two draws given the same s are apart by √2 of its deviation given s; 0.6745 is the median
-        # of a normal variable's size.
+        # Two draws given the same s are apart by √2 of its deviation given s.
         apart = problem.units.to_user(pair[0][0]) - problem.units.to_user(pair[1][0])
-        latent["deviation"] = np.abs(apart) / (np.sqrt(2) * 0.6745)
+        latent["deviation"] = np.abs(apart) / (np.sqrt(2) * MEDIAN_SIZE)
     elif shape.scale_free:
         deviation = _deviations(problem, law.at, law.prior)
         latent["deviation"] = deviation.reshape(*batch, d + 2)
