@@ -17,6 +17,8 @@ from noisewise.artifact.partition_answer import PartitionRelease
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics import (
+    CellSum,
+    CellSums,
     Clamped,
     Gram,
     Monomials,
@@ -39,6 +41,8 @@ __all__ = [
     "Bounds",
     "BudgetError",
     "CandidateCounts",
+    "CellSum",
+    "CellSums",
     "Censored",
     "Clamped",
     "DataError",

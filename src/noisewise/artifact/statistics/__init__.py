@@ -10,6 +10,7 @@ from noisewise.artifact.statistics.base import (
     register_statistic,
     unregister_statistic,
 )
+from noisewise.artifact.statistics.cell_sums import CellSum, CellSums
 from noisewise.artifact.statistics.counts import Clamped, PersonTables, Tables
 from noisewise.artifact.statistics.partition_sums import (
     PartitionStatistic,
@@ -20,6 +21,8 @@ from noisewise.artifact.statistics.polynomial_sums import Gram, Monomials, Power
 
 __all__ = [
     "MAX_ROWS",
+    "CellSum",
+    "CellSums",
     "Clamped",
     "Exponents",
     "Gram",

@@ -1,0 +1,313 @@
+"""Regression formulas in Wilkinson's notation, as ``formulaic`` reads them.
+
+Only its parser is used: sums run inside engines, so a term must be a product of columns (``age``,
+``age:educ``, ``I(age**2)``) and of factors (``C(sex)``). Both halves read formulas, the owner's to
+know which sums are needed, the analyst's to know the columns of the design.
+
+Factors are coded by treatments: a column per level but the reference, which is the first level of
+the public list unless ``C(sex, contr.treatment("male"))`` names another. Columns are called as
+``formulaic`` prints them: ``C(sex)[T.male]``, ``age:C(sex)[T.male]``, and ``age:C(sex)[male]``
+where a level has a column of its own because the term without the factor is not in the formula.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from noisewise.artifact import ArgumentError, Level
+
+INTERCEPT = "intercept"
+"""The name of the constant column."""
+
+MAX_DEGREE = 8
+"""The highest power or product of columns in a term (chosen)."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A product of numeric columns, in alphabetical order, and of factors, as written."""
+
+    numeric: tuple[str, ...]
+    factors: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class DesignColumn:
+    """A column of the design: a product of numeric columns where all its factors have a level.
+
+    ``levels`` holds pairs of a factor and the index of a level; ``term`` is the text of its term.
+    """
+
+    name: str
+    numeric: tuple[str, ...] = ()
+    levels: tuple[tuple[str, int], ...] = ()
+    term: str = INTERCEPT
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A response and its terms; ``labels`` says how elements are printed."""
+
+    text: str
+    response: str
+    terms: tuple[Term, ...]
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    references: Mapping[str, str | int] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def numeric(self) -> tuple[tuple[str, ...], ...]:
+        """The distinct numeric columns of the terms, each a product of columns of the table."""
+        return tuple(dict.fromkeys(t.numeric for t in self.terms if t.numeric))
+
+    @cached_property
+    def factors(self) -> tuple[str, ...]:
+        """The factors, in order of first mention."""
+        return tuple(dict.fromkeys(f for t in self.terms for f in t.factors))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column of the table that is named, the response last."""
+        numeric = (c for column in self.numeric for c in column)
+        return tuple(dict.fromkeys([*numeric, *self.factors, self.response]))
+
+    def design(self, levels: Mapping[str, tuple[Level, ...]]) -> tuple[DesignColumn, ...]:
+        """Return the columns of the design, term by term, the intercept last.
+
+        A factor is coded without its reference where the term without it is in the formula.
+        """
+        covered: set[tuple[tuple[str, ...], frozenset[str]]] = {((), frozenset())}
+        columns: list[DesignColumn] = []
+        for term in sorted(self.terms, key=lambda t: len(t.factors) + bool(t.numeric)):
+            spanned = [
+                frozenset(s)
+                for k in range(len(term.factors) + 1)
+                for s in itertools.combinations(term.factors, k)
+            ]
+            fresh = [s for s in spanned if (term.numeric, s) not in covered]
+            covered |= {(term.numeric, s) for s in fresh}
+            for reduced, whole in _merged(fresh, term.factors):
+                columns += self._coded(term, reduced, whole, levels)
+        order = {t.text: i for i, t in enumerate(self.terms)}
+        columns.sort(key=lambda c: order[c.term])
+        return (*columns, DesignColumn(INTERCEPT))
+
+    def _coded(
+        self,
+        term: Term,
+        reduced: Collection[str],
+        whole: Collection[str],
+        levels: Mapping[str, tuple[Level, ...]],
+    ) -> Iterator[DesignColumn]:
+        """Yield the columns of a term: some factors without their reference, some with all."""
+        coded = [f for f in term.factors if f in reduced or f in whole]
+        choices = [
+            [i for i in range(len(levels[f])) if f in whole or i != self._reference(f, levels)]
+            for f in coded
+        ]
+        for chosen in itertools.product(*choices):
+            named = {
+                f: f"{self.labels[f]}[{'' if f in whole else 'T.'}{levels[f][i]}]"
+                for f, i in zip(coded, chosen, strict=True)
+            }
+            yield DesignColumn(
+                self._name(term, named), term.numeric, tuple(zip(coded, chosen, strict=True)),
+                term.text,
+            )  # fmt: skip
+
+    def _name(self, term: Term, named: Mapping[str, str]) -> str:
+        """Return the elements of a term in the order in which they were written."""
+        parts = _elements(term.text)
+        by_label = {self.labels[f]: f for f in term.factors}
+        words = [named.get(by_label[p], "") if p in by_label else p for p in parts]
+        return ":".join(w for w in words if w)
+
+    def _reference(self, factor: str, levels: Mapping[str, tuple[Level, ...]]) -> int:
+        wanted = self.references.get(factor)
+        if wanted is None:
+            return 0
+        for i, level in enumerate(levels[factor]):
+            if level == wanted:
+                return i
+        listed = ", ".join(map(repr, levels[factor]))
+        raise ArgumentError(f"formula: {wanted!r} is not a level of {factor}; there are {listed}")
+
+
+def _merged(
+    fresh: list[frozenset[str]], factors: tuple[str, ...]
+) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """Yield sets of factors to be coded (without reference, with all levels).
+
+    Two sets that differ by one factor become one in which that factor has all its levels.
+    """
+    left = list(fresh)
+    while left:
+        small = left.pop(0)
+        partner = next((f for f in factors if f not in small and small | {f} in left), None)
+        if partner is None:
+            yield small, frozenset()
+        else:
+            left.remove(small | {partner})
+            yield small, frozenset({partner})
+
+
+def parse(text: object, factors: Collection[str] = ()) -> Formula:
+    """Return the formula; an ArgumentError says what cannot be read.
+
+    Args:
+        text: such as ``"wages ~ age + C(sex) + age:C(sex) + I(age**2)"``.
+        factors: columns that are factors also where they stand without ``C(…)``.
+
+    Example:
+        >>> parse("wages ~ age * C(sex)").terms[2].factors
+        ('sex',)
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"formula: must be a text such as 'wages ~ age', not {text!r}")
+    from formulaic import Formula as Parsed
+    from formulaic.errors import FormulaicError
+
+    try:
+        parsed = Parsed(text)
+    except (FormulaicError, SyntaxError, ValueError) as error:
+        if "~." in text.replace(" ", ""):
+            raise ArgumentError("formula: name the columns; '.' does not say which") from None
+        words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
+        raise ArgumentError(f"formula: {text!r} cannot be read: {words[0]}") from None
+    if not hasattr(parsed, "lhs") or len(list(parsed.lhs)) != 1:
+        raise ArgumentError(f"formula: {text!r} must have one response, as in 'wages ~ age'")
+    response = _response(next(iter(parsed.lhs)))
+    labels: dict[str, str] = {}
+    references: dict[str, str | int] = {}
+    terms = []
+    constant = False
+    for raw in parsed.rhs:
+        if raw.degree == 0:
+            constant = True
+            continue
+        terms.append(_term(raw, factors, labels, references))
+    if not constant:
+        raise ArgumentError("formula: every regression has an intercept; leave out '- 1' and '0 +'")
+    _check(text, response, terms)
+    return Formula(text, response, tuple(terms), labels, references)
+
+
+def _check(text: str, response: str, terms: list[Term]) -> None:
+    if not terms:
+        raise ArgumentError(f"formula: {text!r} has no term beside the intercept")
+    seen: dict[tuple[tuple[str, ...], frozenset[str]], str] = {}
+    for term in terms:
+        if response in (*term.numeric, *term.factors):
+            raise ArgumentError(f"formula: the response {response!r} is among the terms")
+        key = term.numeric, frozenset(term.factors)
+        if key in seen:
+            raise ArgumentError(f"formula: {term.text} and {seen[key]} are the same column")
+        seen[key] = term.text
+    both = {c for t in terms for c in t.numeric} & {f for t in terms for f in t.factors}
+    if both:
+        raise ArgumentError(f"formula: {min(both)!r} is used as a number and as a factor")
+
+
+def _response(term: object) -> str:
+    name = str(term)
+    elements = list(getattr(term, "factors", ()))
+    if len(elements) != 1 or elements[0].eval_method.value != "lookup":
+        raise ArgumentError(
+            f"formula: the response must be a column, not {name}; make a column of {name} in the "
+            "table first"
+        )
+    return str(elements[0].expr)
+
+
+def _term(
+    raw: object, factors: Collection[str], labels: dict[str, str], references: dict[str, str | int]
+) -> Term:
+    numeric: list[str] = []
+    coded: list[str] = []
+    for element in getattr(raw, "factors", ()):
+        text = str(element.expr)
+        if element.eval_method.value == "lookup" and text not in factors:
+            numeric.append(text)
+            continue
+        product, name, reference = (
+            ([], text, None) if element.eval_method.value == "lookup" else _python(text)
+        )
+        numeric += product
+        if name is not None:
+            if labels.setdefault(name, text) != text:
+                raise ArgumentError(f"formula: {name!r} is written as {labels[name]} and {text}")
+            if reference is not None:
+                references[name] = reference
+            coded.append(name)
+    if len(numeric) > MAX_DEGREE:
+        raise ArgumentError(f"formula: {raw} multiplies more than {MAX_DEGREE} columns")
+    return Term(tuple(sorted(numeric)), tuple(coded), str(raw))
+
+
+def _python(text: str) -> tuple[list[str], str | None, str | int | None]:
+    """Return columns that are multiplied, or a factor and its reference level."""
+    call = ast.parse(text.strip(), mode="eval").body
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args:
+        first = call.args[0]
+        if call.func.id == "C" and isinstance(first, ast.Name) and not call.keywords:
+            if len(call.args) == 1:
+                return [], first.id, None
+            if len(call.args) == 2 and (reference := _treatment(call.args[1])) is not None:
+                return [], first.id, reference
+        if call.func.id == "I" and len(call.args) == 1 and (product := _product(first)):
+            return product, None, None
+    raise ArgumentError(
+        f"formula: {text} is not a column, C(column), C(column, contr.treatment(level)), a product "
+        "such as a:b or a power such as I(a**2); make a column of it in the table first"
+    )
+
+
+def _treatment(node: ast.expr) -> str | int | None:
+    """Return the reference level of ``contr.treatment("male")`` or ``Treatment("male")``."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) not in TREATMENTS:
+        return None
+    values = [*node.args, *(k.value for k in node.keywords)]
+    if len(values) != 1 or not isinstance(values[0], ast.Constant):
+        return None
+    level = values[0].value
+    return level if isinstance(level, str | int) else None
+
+
+TREATMENTS = ("contr.treatment", "Treatment")
+"""How a reference level is written: as in formulaic, and as in patsy."""
+
+
+def _product(node: ast.expr) -> list[str]:
+    """Return the columns that an expression of products and whole powers multiplies."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = _product(node.left), _product(node.right)
+        return left + right if left and right else []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        power = node.right.value if isinstance(node.right, ast.Constant) else None
+        if isinstance(power, int) and 1 <= power <= MAX_DEGREE:
+            return _product(node.left) * power
+    return []
+
+
+def _elements(text: str) -> list[str]:
+    """Split a term at the colons outside parentheses and quotes."""
+    parts, depth, quote, current = [], 0, "", ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+        if letter == ":" and depth == 0 and not quote:
+            parts.append(current)
+            current = ""
+        else:
+            current += letter
+    return [*parts, current]

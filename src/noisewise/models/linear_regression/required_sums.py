@@ -1,0 +1,64 @@
+"""Which sums a formula needs: the fewest blocks from which every product of its terms follows.
+
+Sums over all records follow from sums within the levels of any factor, and sums within a factor
+from those within two: so only the finest of each product are released. Let I be the factors that
+interact with numeric covariates. Then, S and R running through the sets of factors that are terms,
+
+* counts:       n within S ∪ R ∪ I (one set alone: within S ∪ I);
+* covariates:   x_i within S ∪ I, and x_i x_j within I;
+* the response: y within S, x_i y within I, and y² over all records.
+
+Without such interactions covariates and response are treated alike, and any may be the response.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+
+from noisewise.artifact import Level
+from noisewise.artifact.statistics import CellSum, CellSums
+from noisewise.formula import Formula
+
+Cell = tuple[tuple[int, ...], frozenset[str]]
+
+
+def required_sums(
+    formula: Formula, levels: Mapping[str, tuple[Level, ...]], count: bool
+) -> CellSums:
+    """Return the statistic that a formula needs.
+
+    Args:
+        formula: of the owner.
+        levels: public levels of its factors.
+        count: whether n is secret; without factors it is then a component.
+    """
+    numeric = (*formula.numeric, (formula.response,))
+    response = len(numeric) - 1
+    interacting = frozenset(f for t in formula.terms if t.numeric for f in t.factors)
+    terms = {frozenset(t.factors) for t in formula.terms if t.factors and not t.numeric}
+    terms |= {interacting} if interacting else set()
+    sets = maximal(terms) or [frozenset()]
+    cells: set[Cell] = set()
+    pairs = itertools.combinations(sets, 2) if len(sets) > 1 else [(sets[0], sets[0])]
+    for first, second in pairs:
+        cells.add(((), first | second | interacting))
+    for i, j in itertools.combinations_with_replacement(range(len(numeric)), 2):
+        cells.add(((i, j), frozenset() if i == response else interacting))
+    for i in range(len(numeric)):
+        cells |= {((i,), s if i == response else s | interacting) for s in sets}
+    if not formula.factors and not count:
+        cells.remove(((), frozenset()))
+    order = {f: i for i, f in enumerate(formula.factors)}
+    finest = [
+        CellSum(product, tuple(sorted(order[f] for f in within)))
+        for product in sorted({p for p, _ in cells}, key=lambda p: (-len(p), p))
+        for within in maximal({w for p, w in cells if p == product})
+    ]
+    return CellSums(numeric, {f: tuple(levels[f]) for f in formula.factors}, tuple(finest))
+
+
+def maximal(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+    """Return the sets that are contained in no other, in alphabetical order."""
+    given = set(sets)
+    return sorted((s for s in given if not any(s < other for other in given)), key=sorted)
