@@ -17,6 +17,7 @@ import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,14 +66,14 @@ def least_squares(train: Table, test: Table, epsilon: float, seed: int) -> np.nd
 
 def posterior_mean(noise: str) -> Fit:
     """Return predictions by the posterior mean of a release with that noise."""
+    words: dict[str, Any] = {"noise": "gaussian", "delta": DELTA} if noise == "gaussian" else {}
 
     def fit(train: Table, test: Table, epsilon: float, seed: int) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             release = nw.release.linear_regression(
                 pd.DataFrame(train.columns), formula=train.formula, bounds=train.bounds,
-                levels=train.levels, epsilon=epsilon,
-                **({"noise": "gaussian", "delta": DELTA} if noise == "gaussian" else {}),
+                levels=train.levels, epsilon=epsilon, **words,
             )  # fmt: skip
             post = nw.infer(release, seed=seed)
         names = [c.name for c in train.parsed.design(train.levels)]

@@ -10,6 +10,7 @@ of the model.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ class Table:
 
     columns: dict[str, np.ndarray]
     bounds: dict[str, tuple[float, float]]
-    levels: dict[str, tuple[str | int, ...]]
+    levels: Mapping[str, tuple[str | int, ...]]
     formula: str
 
     @property

@@ -19,7 +19,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.cli import words
 from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.parsing import parse_number, parse_numbers
+from noisewise.cli.parsing import parse_guesses, parse_number, parse_widths
 from noisewise.cli.shared_options import (
     AsJson,
     ModelOptions,
@@ -50,8 +50,9 @@ Guesses = Annotated[
     typer.Option(
         "--guess",
         metavar="NAME=VALUE",
-        help="What is believed of the data, by the name of a parameter; repeat. The rest follows "
-        "from the bounds; a name that is unknown is answered by those that are known.",
+        help="What is believed of the data; repeat. By the name of a parameter a number; by that "
+        "of a column MEAN,DEVIATION, binary, uniform, skewed, or shares, LEVEL:SHARE,LEVEL:SHARE. "
+        "The rest follows from the bounds; a name that is unknown is answered by those known.",
     ),
 ]
 Methods = Annotated[
@@ -59,12 +60,18 @@ Methods = Annotated[
     typer.Option("--method", metavar="NAME", help="Repeat; the best and naive unless named."),
 ]
 Width = Annotated[
-    float | None,
-    typer.Option("--width", metavar="W", help="Find the smallest epsilon for this mean width."),
+    list[str] | None,
+    typer.Option(
+        "--width",
+        metavar="[NAME=]W",
+        help="Find the smallest epsilon for this mean width of an interval; repeat for several.",
+    ),
 ]
 Parameter = Annotated[
     str | None,
-    typer.Option("--parameter", metavar="NAME", help="Whose width; the first unless named."),
+    typer.Option(
+        "--parameter", metavar="NAME", help="Whose width, where --width does not say; the first."
+    ),
 ]
 Trials = Annotated[int, typer.Option("--trials", help="Simulated releases for every epsilon.")]
 
@@ -77,7 +84,7 @@ class PlanRequest:
     n: int | None
     guess: list[str] | None
     method: list[str] | None
-    width: float | None
+    width: list[str] | None
     parameter: str | None
     prior: Path | None
     trials: int
@@ -157,9 +164,9 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
 
     plan = simulate.plan(
         at, size, [parse_number(e, "--epsilon") for e in request.epsilon.split(",")],
-        methods=request.method or None, guesses=parse_numbers(request.guess, "--guess"),
-        prior=prior, trials=request.trials, seed=request.seed, width=request.width,
-        parameter=request.parameter,
+        methods=request.method or None, guesses=parse_guesses(request.guess, "--guess"),
+        prior=prior, trials=request.trials, seed=request.seed,
+        width=parse_widths(request.width, "--width"), parameter=request.parameter,
     )  # fmt: skip
     if request.page is not None:
         report.save(plan, request.page)
@@ -180,6 +187,8 @@ def _require(value: Any, option: str, what: str) -> Any:
 
 def show_plan(plan: Plan) -> None:
     """Print a plan for a person at a terminal."""
+    from noisewise.simulate.epsilon_search import in_words
+
     console = plain_console()
     settings = plan.settings
     console.print(
@@ -191,8 +200,8 @@ def show_plan(plan: Plan) -> None:
     console.print(_width_table(plan))
     for warning in plan.warnings:
         console.print(f"warning: {warning}", style="yellow")
-    if plan.wish is not None:
-        console.print(plan.wish.words, style="bold")
+    for sentence in in_words(plan.wishes):
+        console.print(sentence, style="bold")
 
 
 def _width_table(plan: Plan) -> Table:

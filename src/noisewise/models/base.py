@@ -252,7 +252,7 @@ class Simulator(ABC, Generic[P]):
 
     @abstractmethod
     def scene(
-        self, problem: P, n: int, guesses: Mapping[str, float], trials: int, seed: int
+        self, problem: P, n: int, guesses: Mapping[str, Any], trials: int, seed: int
     ) -> Scene[P]:
         """Make records at one guessed truth, for every trial of a plan."""
 
