@@ -170,10 +170,21 @@ def _interval(value: object, argument: str) -> Bounds:
         raise ArgumentError(str(error).replace("bounds:", f"{argument}:", 1)) from None
 
 
-def all_bounds(columns: tuple[str, ...], given: object) -> dict[str, Bounds | PrivateBounds]:
-    """Return bounds, or the request to choose them privately, for exactly these columns."""
+def all_bounds(
+    columns: tuple[str, ...], given: object, factors: tuple[str, ...] = ()
+) -> dict[str, Bounds | PrivateBounds]:
+    """Return bounds, or the request to choose them privately, for exactly these columns.
+
+    Args:
+        columns: those that need bounds.
+        given: what the owner gave.
+        factors: columns that have levels, and so no bounds.
+    """
     if not isinstance(given, Mapping):
         raise ArgumentError(f"bounds: none; {_HOW.format(columns[0])}")
+    for column in factors:
+        if column in given:
+            raise ArgumentError(f"bounds: {column!r} is a factor, which has levels and no bounds")
     lacking = [column for column in columns if column not in given]
     for column in given:
         if column not in columns and lacking:
@@ -258,6 +269,22 @@ def numeric_fill(
     return filled
 
 
+def column_fill(
+    given: object,
+    columns: Mapping[str, Bounds | PrivateBounds],
+    levels_of: Mapping[str, tuple[Level, ...]],
+) -> dict[str, float | Level]:
+    """Return public fill values: a number for a numeric column, a level for a factor."""
+    values = mapping(given, "fill", "{column: public value}")
+    for column in values:
+        if column not in (*columns, *levels_of):
+            listed = ", ".join((*columns, *levels_of))
+            raise ArgumentError(f"fill: {shown(column)} is not among {listed}")
+    numbers_given = {c: v for c, v in values.items() if c in columns}
+    levels_given = {c: v for c, v in values.items() if c in levels_of}
+    return numeric_fill(numbers_given, columns) | level_fill(levels_given, levels_of)
+
+
 def level_fill(
     given: object, levels_of: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, float | Level]:
@@ -273,3 +300,24 @@ def level_fill(
             )
         filled[column] = listed[listed.index(plain)]  # 1.0 is 1
     return filled
+
+
+def other_levels(given: object, levels_of: Mapping[str, tuple[Level, ...]]) -> dict[str, Level]:
+    """Return public levels for what is not on the list; each must itself stand there."""
+    levels: dict[str, Level] = {}
+    for column, value in mapping(given, "other", "{column: public level}").items():
+        if column not in levels_of:
+            listed = ", ".join(levels_of)
+            raise ArgumentError(
+                f"other: {shown(column)} is not among {listed}"
+                if listed
+                else f"other: {shown(column)} has no levels"
+            )
+        plain = scalar(value)
+        if not isinstance(plain, str | int) or plain not in levels_of[column]:
+            raise ArgumentError(
+                f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
+                "that counts the others must be public like the rest"
+            )
+        levels[column] = plain
+    return levels
