@@ -6,6 +6,7 @@ where a number or a public list belongs, must not end up in an error's text.
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,18 @@ def number(value: object, argument: str) -> float:
     return plain
 
 
+def number_or_date(value: object, argument: str) -> float:
+    """Return a finite number, or a date as days since 1970-01-01, as columns of dates are read."""
+    plain = value.item() if isinstance(value, np.datetime64) else value
+    if isinstance(plain, datetime.datetime):
+        if plain.tzinfo is not None:
+            plain = plain.astimezone(datetime.UTC).replace(tzinfo=None)
+        return (plain - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
+    if isinstance(plain, datetime.date):
+        return float((plain - datetime.date(1970, 1, 1)).days)
+    return number(plain, argument)
+
+
 def positive(value: object, argument: str) -> float:
     """Return a finite number above zero."""
     plain = number(value, argument)
@@ -53,11 +66,11 @@ def positive(value: object, argument: str) -> float:
 
 
 def pair(value: object, argument: str) -> tuple[float, float]:
-    """Return two finite numbers."""
+    """Return two finite numbers, or two dates as numbers."""
     ends = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(ends, Sequence) or isinstance(ends, str | bytes) or len(ends) != 2:
         raise ArgumentError(f"{argument}: must be a pair (lower, upper), not {shown(value)}")
-    return number(ends[0], argument), number(ends[1], argument)
+    return number_or_date(ends[0], argument), number_or_date(ends[1], argument)
 
 
 def mapping(value: object, argument: str, form: str) -> Mapping[Any, Any]:
@@ -259,7 +272,7 @@ def numeric_fill(
     for column, value in mapping(given, "fill", "{column: public value}").items():
         if column not in columns:
             raise ArgumentError(f"fill: {shown(column)} is not among {', '.join(columns)}")
-        plain, limits = number(value, f"fill[{column!r}]"), columns[column]
+        plain, limits = number_or_date(value, f"fill[{column!r}]"), columns[column]
         if isinstance(limits, Bounds) and not limits.lower <= plain <= limits.upper:
             raise ArgumentError(
                 f"fill[{column!r}]: {plain:g} lies outside the column's bounds "
