@@ -127,6 +127,13 @@ class Formula:
         words = [named.get(by_label[p], "") if p in by_label else p for p in parts]
         return ":".join(w for w in words if w)
 
+    def check_references(self, levels: Mapping[str, tuple[Level, ...]]) -> None:
+        """Raise an ArgumentError where a factor has no levels, or its reference is none of them."""
+        for factor in self.factors:
+            if factor not in levels:
+                raise ArgumentError(f"formula: {factor!r} has no levels")
+            self._reference(factor, levels)
+
     def _reference(self, factor: str, levels: Mapping[str, tuple[Level, ...]]) -> int:
         wanted = self.references.get(factor)
         if wanted is None:
