@@ -45,7 +45,7 @@ class ColumnLaw:
             return np.asarray(self.mean + self.sd * score)
         if self.shape == "values":
             ends = np.cumsum(self.shares)[:-1]
-            return np.take(self.values, np.searchsorted(ends, ndtr(score)))
+            return np.asarray(np.take(self.values, np.searchsorted(ends, ndtr(score))))
         if self.shape == "uniform":
             return np.asarray(self.mean + self.sd * np.sqrt(12) * (ndtr(score) - 0.5))
         return np.asarray(self.mean - self.sd * (1 + np.log(ndtr(-score))))
