@@ -25,7 +25,7 @@ import pandas as pd
 import noisewise as nw
 from experiments.factors.adassp import adassp, noise_scales
 from experiments.factors.tables import Table, acs_income
-from noisewise.models.linear_regression.factor_records import design_matrix
+from noisewise.models.linear_regression.design_matrix import codes, design_matrix
 
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0)
 DELTA = 1e-5
@@ -38,16 +38,15 @@ Fit = Callable[[Table, Table, float, int], np.ndarray]
 
 def _codes(table: Table) -> dict[str, np.ndarray]:
     """Return the columns with levels as indices."""
-    places = {f: {v: i for i, v in enumerate(levels)} for f, levels in table.levels.items()}
     return {
-        name: np.array([places[name][v] for v in column.tolist()]) if name in places else column
+        name: codes(column.tolist(), table.levels[name], name) if name in table.levels else column
         for name, column in table.columns.items()
     }
 
 
 def design(table: Table) -> np.ndarray:
     """Return the design of the table's formula, references left out, the intercept last."""
-    return design_matrix(table.parsed.design(table.levels), _codes(table))
+    return design_matrix(table.parsed.design(table.levels), _codes(table), len(table))
 
 
 def all_levels(table: Table) -> np.ndarray:

@@ -13,11 +13,8 @@ from experiments.factors.tables import SHARES, acs_income, two_factors, wages
 from noisewise.artifact import Bounds
 from noisewise.artifact.statistics.cell_sums import product_bounds
 from noisewise.formula import parse
-from noisewise.models.linear_regression.factor_records import (
-    boxed_columns,
-    design_matrix,
-    sums_within_cells,
-)
+from noisewise.models.linear_regression.design_matrix import design_matrix
+from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
 from noisewise.models.linear_regression.required_sums import required_sums
 
 
@@ -93,15 +90,17 @@ def test_designs_and_sums_are_what_a_loop_gives() -> None:
         "A": rng.integers(0, 2, (2, 30)), "B": rng.integers(0, 3, (2, 30)),
     }  # fmt: skip
     names = [c.name for c in formula.design(levels)]
-    matrix = design_matrix(formula.design(levels), columns)
-    here = {name: matrix[1, 7, j] for j, name in enumerate(names)}
+    matrix = design_matrix(formula.design(levels), {c: v[1] for c, v in columns.items()}, 30)
+    here = {name: matrix[7, j] for j, name in enumerate(names)}
     x, a, b = (columns[c][1, 7] for c in ("x", "A", "B"))
     assert here == {
         "x": x, "C(A)[T.a2]": a == 1, "C(B)[T.b2]": b == 1, "C(B)[T.b3]": b == 2,
         "x:C(A)[T.a2]": x * (a == 1), "I(x ** 2)": pytest.approx(x**2), "intercept": 1,
     }  # fmt: skip
     statistic = required_sums(formula, levels, count=False)
-    boxed = boxed_columns(statistic, bounds, columns, clamp=True)
+    kept = {c: np.clip(columns[c], b.lower, b.upper) for c, b in bounds.items()}
+    limits = [product_bounds(product, bounds) for product in statistic.numeric]
+    boxed = boxed_columns(statistic, limits, kept)
     found = sums_within_cells(statistic, boxed, columns)
     for block, where in zip(statistic.blocks, statistic.slices, strict=True):
         factors = [statistic.factors[i] for i in block.within]

@@ -74,7 +74,13 @@ Parameter = Annotated[
         "--parameter", metavar="NAME", help="Whose width, where --width does not say; the first."
     ),
 ]
-Trials = Annotated[int, typer.Option("--trials", help="Simulated releases for every epsilon.")]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials",
+        help="Simulated releases for every epsilon; 50 unless given, fewer where each takes long.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +94,13 @@ class PlanRequest:
     width: list[str] | None
     parameter: str | None
     prior: Path | None
-    trials: int
+    trials: int | None
     seed: int
     page: Path | None
     as_json: bool
 
 
-def _own_parameters(owner: Owner) -> list[inspect.Parameter]:
+def _own_parameters() -> list[inspect.Parameter]:
     return [
         words.keyword("epsilon", Epsilons, required=True),
         words.keyword("n", Size),
@@ -103,7 +109,7 @@ def _own_parameters(owner: Owner) -> list[inspect.Parameter]:
         words.keyword("width", Width),
         words.keyword("parameter", Parameter),
         words.keyword("prior", PriorFile),
-        words.keyword("trials", Trials, default=owner.plan_trials),
+        words.keyword("trials", Trials),
         words.keyword("seed", SimulationSeed, default=0),
         words.keyword("page", PageFile),
         words.keyword("as_json", AsJson, default=False),
@@ -124,7 +130,7 @@ def _parameter(word: Word) -> inspect.Parameter:
 def plan_command(model: Model) -> Any:
     """Return the command that plans a release of a model."""
     owner = model.owner()
-    own = _own_parameters(owner)
+    own = _own_parameters()
     planned = [_parameter(word) for word in _planned_words(owner)]
 
     def run(**given: Any) -> None:
@@ -140,7 +146,7 @@ app = typer.Typer(
     help="Simulate, before any budget is spent and without data, what analysts will get. "
     "(Partition releases are their own answer: docs/evidence-partition.md says how good.)",
     no_args_is_help=True,
-    cls=words.model_group(plan_command, lambda owner: owner.plan_trials is not None),
+    cls=words.model_group(plan_command, lambda owner: owner.planned),
 )
 
 

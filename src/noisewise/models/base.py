@@ -98,8 +98,7 @@ class Owner:
 
     ``privacy`` names the shared privacy options that the function takes (``privacy/options.py``).
     ``prepare`` may turn the values of the command line into the function's keyword arguments.
-    ``plan_trials`` is the number of simulated releases of a plan unless one is given; None where
-    nothing can be planned.
+    ``planned`` tells whether releases can be planned.
 
     Example:
         >>> import noisewise as nw
@@ -113,7 +112,7 @@ class Owner:
     summary: str
     privacy: tuple[str, ...]
     prepare: Callable[[Mapping[str, object]], dict[str, object]] = dict
-    plan_trials: int | None = 50
+    planned: bool = True
 
 
 def renaming(**names: str) -> Callable[[Mapping[str, object]], dict[str, object]]:
@@ -245,6 +244,10 @@ class Simulator(ABC, Generic[P]):
     @abstractmethod
     def template(self, problem: P, n: int | None) -> P:
         """Return the problem with one group of n records (None: as many as its median group)."""
+
+    def planned_trials(self, problem: P) -> int:
+        """Return the simulated releases of a plan for every ε, unless their number is given."""
+        return 50
 
     @abstractmethod
     def from_prior(self, rng: np.random.Generator, problem: P, trials: int) -> Trials[P]:

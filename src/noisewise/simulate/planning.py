@@ -125,7 +125,7 @@ def plan(
     methods: Iterable[str] | None = None,
     guesses: Mapping[str, Guess] | None = None,
     prior: Any = None,
-    trials: int = 50,
+    trials: int | None = None,
     seed: int = 0,
     width: float | Mapping[str, float] | None = None,
     parameter: str | None = None,
@@ -144,7 +144,7 @@ def plan(
             ``"uniform"``, ``"skewed"``, or the shares of levels or values,
             ``{"female": 0.5, "male": 0.5}``.
         prior: of the analysis, as for ``infer``.
-        trials: simulated releases for every ε.
+        trials: simulated releases for every ε; 50 unless given, fewer where each takes long.
         seed: of the simulation.
         width: find the smallest ε whose mean interval is no wider; or widths of several
             parameters, ``{"age": 0.05}``.
@@ -167,10 +167,12 @@ def plan(
     """
     if not epsilons or min(epsilons) <= 0:
         raise ArgumentError(f"epsilon: must be one or more numbers above zero, not {epsilons!r}")
-    check_at_least("trials", trials, FEWEST_TRIALS_PLANNED)
+    if trials is not None:
+        check_at_least("trials", trials, FEWEST_TRIALS_PLANNED)
     grid = sorted(set(map(float, epsilons)))
     release, question = at(grid[-1]), asked(prior, **options)
     simulator, problem = simulated(release, question, n)
+    trials = simulator.planned_trials(problem) if trials is None else trials
     usual = simulator.usual_methods(release)
     # The best, and for comparison the one that ignores the noise.
     chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))))

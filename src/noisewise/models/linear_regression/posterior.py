@@ -288,7 +288,9 @@ class RegressionPosterior(Posterior):
             f"{bounds[column].upper:g}: {_seen_there(bounds[column])}, and the prediction extends "
             "a straight line"
             for column, value in at.items()
-            if column in bounds and column not in self.levels and not bounds[column].lower <= value <= bounds[column].upper
+            if column in bounds
+            and column not in self.levels
+            and not bounds[column].lower <= value <= bounds[column].upper
         ]
 
 

@@ -21,12 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds, Release
+from noisewise.artifact import ArgumentError, Bounds, CellSums, Release
 from noisewise.diagnostics import Coverage
-from noisewise.models.linear_regression import censoring, scale_free
+from noisewise.models.linear_regression import (
+    censoring,
+    factor_coefficients,
+    factor_simulate,
+    scale_free,
+)
 from noisewise.models.linear_regression.analyst import ANALYST
 from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.column_laws import ColumnLaw, numeric_law, separated
+from noisewise.models.linear_regression.factor_problem import FactorProblem
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
 from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
@@ -36,6 +42,7 @@ from noisewise.simulate.trials import (
     PRIOR_DRAWS,
     QUIET,
     BatchSimulator,
+    Scene,
     Trials,
     check_guesses,
     covered,
@@ -277,8 +284,8 @@ class RegressionScene:
         return interval_widths(draws_before(self.problem, PRIOR_DRAWS), level)
 
 
-class RegressionSimulator(BatchSimulator[RegressionProblem]):
-    """Simulated regressions for ``check`` and ``plan``."""
+class RegressionSimulator(BatchSimulator[RegressionProblem | FactorProblem]):
+    """Simulated regressions for ``check`` and ``plan``; those with factors in a file of theirs."""
 
     analyst = ANALYST
     reference_method = "exact"
@@ -287,48 +294,66 @@ class RegressionSimulator(BatchSimulator[RegressionProblem]):
 
     def usual_methods(self, release: Release) -> tuple[str, ...]:
         """Return the methods worth trying, best first."""
+        if any(block.statistic.kind == CellSums.kind for block in release.blocks):
+            return ("exact", "naive")
         return ("exact", "gibbs-update", "naive")
 
     def yardstick(self, methods: tuple[str, ...]) -> tuple[str, ...]:
         """Return ``exact`` beside other methods: it is quick."""
         return ("exact",) if any(m != "exact" for m in methods) else ()
 
-    def posed(self, problem: RegressionProblem, method: str) -> RegressionProblem:
+    def posed(
+        self, problem: RegressionProblem | FactorProblem, method: str
+    ) -> RegressionProblem | FactorProblem:
         """Return the problem with the conjugate default prior for all methods but ``exact``."""
-        if not problem.scale_free or method == "exact":
+        if isinstance(problem, FactorProblem) or not problem.scale_free or method == "exact":
             return problem
         return replace(problem, scale_free=False)
 
     def from_prior(
-        self, rng: np.random.Generator, problem: RegressionProblem, trials: int
-    ) -> Trials[RegressionProblem]:
+        self, rng: np.random.Generator, problem: RegressionProblem | FactorProblem, trials: int
+    ) -> Trials[Any]:
         """Draw truths from the prior, and a simulated release of each."""
+        if isinstance(problem, FactorProblem):
+            return factor_simulate.from_prior(rng, problem, trials)
         return from_prior(rng, problem, trials)
+
+    def planned_trials(self, problem: RegressionProblem | FactorProblem) -> int:
+        """Return fewer trials where there are factors."""
+        if isinstance(problem, FactorProblem):
+            return factor_simulate.planned_trials(problem)
+        return super().planned_trials(problem)
 
     def scene(
         self,
-        problem: RegressionProblem,
+        problem: RegressionProblem | FactorProblem,
         n: int,
         guesses: Mapping[str, Any],
         trials: int,
         seed: int,
-    ) -> RegressionScene:
+    ) -> Scene[Any]:
         """Make records at one guessed truth, for every trial of a plan."""
+        if isinstance(problem, FactorProblem):
+            return factor_simulate.scene(problem, n, guesses, trials, seed)
         truth, guess = guessed(problem, guesses)
         rng = np.random.default_rng([seed, 0])
         sums, free, outside = sums_at(rng, problem, truth, n, trials)
         columns = dict(zip((*problem.x, problem.y), outside.tolist(), strict=True))
         return RegressionScene(problem, n, truth, sums, free, guess, columns)
 
-    def settings(self, problem: RegressionProblem) -> dict[str, object]:
+    def settings(self, problem: RegressionProblem | FactorProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""
+        if isinstance(problem, FactorProblem):
+            what, prior = problem.formula.text, factor_coefficients.WORDS
+        else:
+            what, prior = f"{problem.y} on {', '.join(problem.x)}", prior_in_words(problem)
+            prior += " (other methods than exact: made from the bounds)" * problem.scale_free
         return {
-            "what": f"{problem.y} on {', '.join(problem.x)}",
+            "what": what,
             "n": round(float(problem.n[0])),
             "mechanism": problem.mechanism,
             "noise_scale": problem.noise_scale,
-            "prior": prior_in_words(problem)
-            + (" (other methods than exact: made from the bounds)" if problem.scale_free else ""),
+            "prior": prior,
         }
 
 
