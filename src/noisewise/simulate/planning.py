@@ -142,7 +142,7 @@ def plan(
         guesses: what is believed of the data, by name; the rest follows from the bounds. Numbers
             are parameters; of a regression's columns, ``(mean, deviation)``, ``"binary"``,
             ``"uniform"``, ``"skewed"``, or the shares of levels or values,
-            ``{"female": 0.5, "male": 0.5}``.
+            ``{"female": 0.5, "male": 0.5}``; the slope of such a column is ``"slope:age"``.
         prior: of the analysis, as for ``infer``.
         trials: simulated releases for every ε; 50 unless given, fewer where each takes long.
         seed: of the simulation.

@@ -54,13 +54,19 @@ class ColumnLaw:
 def separated(
     given: Mapping[str, Any], columns: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the guesses of how columns are distributed, and those that are numbers."""
+    """Return the guesses of how columns are distributed, and those that are numbers.
+
+    ``slope:age`` is the coefficient ``age``, for a column whose own guess is its distribution.
+    """
     about = {
         name: value
         for name, value in given.items()
         if name in columns and isinstance(value, str | Mapping | tuple | list)
     }
-    return about, {name: value for name, value in given.items() if name not in about}
+    numbers = {
+        name.removeprefix("slope:"): value for name, value in given.items() if name not in about
+    }
+    return about, numbers
 
 
 def values_law(values: Sequence[float], shares: Sequence[float]) -> ColumnLaw:
