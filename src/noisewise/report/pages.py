@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import Bounds, Censored, Release
+from noisewise.artifact.guarantee import noise_sd
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -134,7 +135,11 @@ def _chooser(privately: bool) -> str:
 
 
 def _sums(release: Release) -> str:
-    frame = release.table(units="user")
+    in_cells = any(block.statistic.kind == "cell-sums" for block in release.blocks)
+    frame = release.table(units="box" if in_cells else "user")
+    if in_cells:
+        noise = release.blocks[0].noise
+        frame["noise_sd"] = frame["noise_scale"] * (noise_sd(noise) / noise.scale)
     frame = frame.assign(size=frame["value"].abs())
     by = frame.groupby("statistic", sort=False)
     grouped = release.groups is not None
@@ -149,7 +154,8 @@ def _sums(release: Release) -> str:
     ]
     shown = "median size" if grouped else "value"
     head = ("statistic", shown, "noise sd", "size/noise")
-    table = html.table("Published sums, in the units of the data", head, rows)
+    what = "of columns mapped to [-1, 1] by their bounds" if in_cells else "in the units of the data"
+    table = html.table(f"Published sums, {what}", head, rows)
     loud = sum(row[3] < 1 for row in rows)
     if loud:
         table += html.paragraphs(

@@ -16,7 +16,6 @@ from noisewise.models.linear_regression import (
     LEAST_RECORDS,
     exact,
     factor_exact,
-    factor_naive,
     gibbs_methods,
     individual_mcmc,
     naive,
@@ -33,10 +32,7 @@ from noisewise.models.linear_regression.problem import (
 )
 
 
-FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {
-    "exact": factor_exact.run,
-    "naive": factor_naive.run,
-}
+FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {"exact": factor_exact.run}
 """The methods of regressions with factors."""
 
 
@@ -113,8 +109,8 @@ class RegressionAnalyst(Analyst[Any]):
         if len(releases) > 1:
             raise ArgumentError("release: releases with factors are not combined; give one")
         if question.method not in (None, *FACTOR_METHODS):
-            able = " and ".join(FACTOR_METHODS)
-            raise ArgumentError(f"method: {question.method} takes no factors; {able} do")
+            able = " or ".join(FACTOR_METHODS)
+            raise ArgumentError(f"method: {question.method} takes no factors; ask for {able}")
         return problem
 
     def cautions(
@@ -187,7 +183,10 @@ def _formula(release: Release, question: Question) -> str | None:
     if "x" not in words:
         raise ArgumentError("y: say with a formula which terms it has, such as 'educ ~ C(sex)'")
     x = [words["x"]] if isinstance(words["x"], str) else words["x"]
-    names = [c if c.isidentifier() else f"`{c}`" for c in (words.get("y", release.model["y"]), *x)]
+    columns = [words.get("y", release.model["y"]), *x]
+    if not all(isinstance(c, str) for c in columns):
+        raise ArgumentError("x: must be one or more columns by name, and y another")
+    names = [c if c.isidentifier() else f"`{c}`" for c in columns]
     return f"{names[0]} ~ {' + '.join(names[1:])}"
 
 
