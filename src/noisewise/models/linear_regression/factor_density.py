@@ -393,9 +393,9 @@ def _released(
                 parts.append(whole[:, x_levels + i, x_levels + j])
             continue
         if kind == "response":
-            cells = matrix @ gram[:levels, -1]
+            cells = jnp.asarray(matrix) @ gram[:levels, -1]
         else:
-            cells = matrix @ whole[:, :x_levels, x_levels + product[0]].reshape(-1)
+            cells = jnp.asarray(matrix) @ whole[:, :x_levels, x_levels + product[0]].reshape(-1)
         beyond = jnp.abs(cells) / (structure.margin(block.within) @ table) - 1
         wall = wall - 0.5 * (jnp.maximum(beyond, 0.0) ** 2).sum() / WALL**2
         parts.append(cells)
@@ -423,4 +423,4 @@ def target(structure: Structure, mechanism: str) -> hmc.Target:
 
     # No two points mirror each other: the only reflection is none.
     still: tuple[tuple[float, ...], ...] = ((1.0,) * layout(structure).size,)
-    return hmc.Target(density, residual, still, True)
+    return hmc.Target(density, residual, still, looped=True, side_by_side=True)

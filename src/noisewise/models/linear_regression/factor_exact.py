@@ -196,9 +196,9 @@ def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
     atoms = np.asarray(atoms_gram(structure, jnp.asarray(table), jnp.asarray(whole)))
     own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (d,)]
     sums = _column_sums(structure, own, table)
-    cross = [products[j, d] for j in range(d)]
+    last = [products[j, d] for j in range(d)]
     factor = np.linalg.cholesky(atoms)
-    e, residual = _valid(factor[None], np.concatenate([sums, *cross])[None], products[d, d], noise)
+    e, residual = _valid(factor[None], np.concatenate([sums, *last])[None], products[d, d], noise)
     v[at.y] = np.append(e[0] / np.sqrt(n), _unsoft(residual[0] / noise))
     v[at.scales] = rng.normal(0, 0.5, len(scale_names(structure)))
     return v
