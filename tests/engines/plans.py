@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noisewise.artifact import Gram, Monomials
+from noisewise.artifact import Gram, Level, Monomials
 from noisewise.artifact.statistics import CellSum, CellSums
 from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.arguments import PrivateBounds
@@ -80,7 +80,7 @@ def magnitudes() -> tuple[Histogram, ...]:
 
 
 NUMERIC = (("height",), ("weight",), ("height", "weight"), ("weight", "weight", "weight"))
-FACTORS = {"city": CITIES, "code": CODES, "smoker": (1, 0)}
+FACTORS: dict[str, tuple[Level, ...]] = {"city": CITIES, "code": CODES, "smoker": (1, 0)}
 EDGE_PRODUCTS = (("far", "far"), ("height",) * 8, ("height", "mass"), ("age", "share"))
 INTERACTIONS = (
     *(CellSum(product, (1,)) for product in ((0, 1), (0, 0), (2, 2), (3,), (1, 3))),
@@ -98,7 +98,13 @@ def cell_sums(
 ) -> Part:
     """What a regression with factors sums."""
     statistic = CellSums(numeric, {f: FACTORS[f] for f in factors}, blocks)
-    fills = {"height": 0.7, "weight": 40.0, "city": "it's", "code": 7, "smoker": 0}
+    fills: dict[str, float | Level] = {
+        "height": 0.7,
+        "weight": 40.0,
+        "city": "it's",
+        "code": 7,
+        "smoker": 0,
+    }
     columns = PublicColumns(BOUNDS, fills if fill else {}, {"city": "NULL"} if fill else {})
     return find_privacy(statistic.kind).part(statistic, columns)
 

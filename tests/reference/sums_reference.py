@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.privacy.conditions import Condition
-from noisewise.privacy.lattice import Coded, Feature, Outside, Outward, ScaledProduct
+from noisewise.privacy.lattice import Coded, Feature, Outside, Outward, Scaled, ScaledProduct
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,
@@ -171,7 +171,7 @@ def _feature(numbers: dict[str, Any], feature: Feature) -> int:
     return _value(product, feature.lattice)
 
 
-def _value(x: float, feature: Feature) -> int:
+def _value(x: float, feature: Scaled | Outside | Outward) -> int:
     if isinstance(feature, Outward):
         return _outward(x, feature)
     outside = x < feature.lower or x > feature.upper

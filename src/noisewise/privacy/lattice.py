@@ -54,7 +54,7 @@ class Multiplicand:
 
 @dataclass(frozen=True)
 class ScaledProduct:
-    """A product of clamped columns, in order, put on ``lattice`` as `Scaled` puts a column there."""
+    """A product of clamped columns, in order, which ``lattice`` maps as if it were a column."""
 
     multiplicands: tuple[Multiplicand, ...]
     lattice: Scaled

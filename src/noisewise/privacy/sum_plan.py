@@ -35,7 +35,7 @@ class ProductSums:
 
 
 def _check_products(features: tuple[Feature, ...], products: Iterable[Exponents]) -> None:
-    """Raise where 2**32 rows might not fit, whatever the records are: some engines wrap silently."""
+    """Raise where 2**32 rows of any records might not fit: some engines wrap silently."""
     largest = [largest_value(feature) for feature in features]
     for product in products:
         if math.prod(largest[i] for i in product) > MAX_PRODUCT:
@@ -70,11 +70,6 @@ class CellProducts:
         """Return how many levels each of some codes has."""
         return tuple(len(self.codes[i].levels) for i in within)
 
-    @property
-    def components(self) -> int:
-        """The number of cells of all blocks."""
-        return sum(math.prod(self.shape(block.within)) for block in self.blocks)
-
     def tables(self, groups: int) -> dict[tuple[int, ...], tuple[Exponents, ...]]:
         """Return which codes to sum within, and what: every block follows from one table.
 
@@ -88,8 +83,15 @@ class CellProducts:
             tables.setdefault(joint if within and is_small else within, {})[product] = None
         return {within: tuple(products) for within, products in tables.items()}
 
+    def empty_tables(self, groups: int) -> dict[tuple[int, ...], np.ndarray]:
+        """Return zeros for each of ``tables``: products by cells by groups."""
+        return {
+            within: np.zeros((len(products), math.prod(self.shape(within)), groups), np.int64)
+            for within, products in self.tables(groups).items()
+        }
+
     def from_tables(self, tables: Mapping[tuple[int, ...], np.ndarray]) -> np.ndarray:
-        """Return the sums (components by groups) from tables: products by cells by groups."""
+        """Return the sums (components by groups) from tables as ``empty_tables`` shapes them."""
         groups = next(iter(tables.values())).shape[-1]
         wanted, sums = self.tables(groups), []
         for product, within in self.blocks:

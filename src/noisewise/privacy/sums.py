@@ -220,10 +220,7 @@ class _CellProducts(_Part):
         super().__init__(0, groups)
         self._part = part
         self._wanted = part.tables(groups)
-        self._tables = {
-            within: np.zeros((len(products), math.prod(part.shape(within)) * groups), np.int64)
-            for within, products in self._wanted.items()
-        }
+        self._tables = part.empty_tables(groups)
         over_all = self._wanted.get((), ()) if groups == 1 else ()
         pairs = [_halves(product) for product in over_all]
         inside = [p for w, ps in self._wanted.items() if w or groups > 1 for p in ps if p]
@@ -239,13 +236,13 @@ class _CellProducts(_Part):
             for within in self._tables
             if within or group is not None
         }
-        longest = max((self._tables[within].shape[1] for within in cells), default=0)
+        longest = max((self._tables[within][0].size for within in cells), default=0)
         size = BLOCK_ROWS if longest < BLOCK_ROWS / 4 else MAX_BATCH
         for window, block in self._rows.blocks(numeric, rows, size):
             if len(self._left):
                 halves = block[: self._halves]
                 sums = (halves @ halves.T)[self._left, self._right]
-                self._tables[()][:, 0] += sums.astype(np.int64)
+                self._tables[()][:, 0, 0] += sums.astype(np.int64)
             for within, cell in cells.items():
                 self._add_cells(within, cell[window], block)
 
@@ -260,15 +257,13 @@ class _CellProducts(_Part):
         return np.asarray(cell if group is None else cell * self._groups + group)
 
     def _add_cells(self, within: tuple[int, ...], cell: np.ndarray, block: np.ndarray) -> None:
-        table = self._tables[within]
-        for row, product in zip(table, self._wanted[within], strict=True):
+        for table, product in zip(self._tables[within], self._wanted[within], strict=True):
             weights = block[self._rows.place[product]] if product else None
-            row += np.bincount(cell, weights, len(row)).astype(np.int64, copy=False)
+            sums = np.bincount(cell, weights, table.size).astype(np.int64, copy=False)
+            table += sums.reshape(table.shape)
 
     def result(self) -> np.ndarray:
-        return self._part.from_tables(
-            {w: t.reshape(len(t), -1, self._groups) for w, t in self._tables.items()}
-        )
+        return self._part.from_tables(self._tables)
 
 
 class _Cells(_Part):
