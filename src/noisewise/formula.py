@@ -208,7 +208,9 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
         if "`.` operator" in str(error):
             raise ArgumentError("formula: name the columns; '.' does not say which") from None
         words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
-        why = words[0].partition(" (tip")[0].rstrip(".").replace("insuffient", "insufficient")
+        why = words[0].partition(" (tip")[0].rstrip(".")
+        for theirs, ours in PLAINER.items():
+            why = re.sub(theirs, ours, why)
         raise ArgumentError(f"formula: {validation.shown(text)} cannot be read: {why}") from None
     sides = getattr(parsed, "lhs", None), getattr(parsed, "rhs", None)
     if not all(isinstance(side, SimpleFormula) for side in sides) or len(parsed.lhs) != 1:
@@ -217,6 +219,17 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
             "'wages ~ age + educ'"
         )
     return _response(parsed.lhs[0]), list(parsed.rhs)
+
+
+PLAINER = {
+    r"Could not find matching context marker": "a parenthesis lacks its partner",
+    r"Formula ended before .* Expected: (.)": r"it ends before a closing \1",
+    r"Operator (`.*`) has insuffient.*": r"something is missing beside \1",
+    r"Operator (`.*`) is .*incorrectly used": r"\1 is in the wrong place",
+    r"Missing operator": "a sign such as + is missing",
+    r"Unexpected token .* character": "unexpected character",
+}
+"""What formulaic says of a formula, and what we say."""
 
 
 def _most_terms(node: Any) -> int:
@@ -284,7 +297,7 @@ def _term(
         numeric += product
         if name is not None:
             if labels.setdefault(name, text) != text:
-                raise ArgumentError(f"formula: {name!r} is written as {labels[name]} and {text}")
+                raise ArgumentError(f"formula: {name!r} is written as {labels[name]} and as {text}")
             if reference is not None:
                 references[name] = reference
             coded.append(name)
