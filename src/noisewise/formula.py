@@ -28,7 +28,7 @@ INTERCEPT = "intercept"
 MAX_DEGREE = 8
 """The highest power or product of columns in a term (chosen)."""
 
-MAX_TERMS = 500
+MAX_TERMS = 300
 """The terms of a formula at most (chosen): ``(a + b + …)**9`` in a file must not fill memory."""
 
 
@@ -195,23 +195,17 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
     """Return the response and formulaic's terms, the constant among them."""
     from formulaic import Formula as Parsed
     from formulaic import SimpleFormula
-    from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
 
     try:
-        if _most_terms(DefaultFormulaParser().get_ast(text)) > MAX_TERMS:
+        if _most_terms(DefaultFormulaParser().get_ast(text)) > MAX_TERMS + 2:
             raise ArgumentError(f"formula: has more than {MAX_TERMS} terms")
         parsed = Parsed(text)
-    except (FormulaicError, SyntaxError, ValueError) as error:
-        if isinstance(error, ArgumentError):
-            raise
-        if "`.` operator" in str(error):
-            raise ArgumentError("formula: name the columns; '.' does not say which") from None
-        words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
-        why = words[0].partition(" (tip")[0].rstrip(".")
-        for theirs, ours in PLAINER.items():
-            why = re.sub(theirs, ours, why)
-        raise ArgumentError(f"formula: {validation.shown(text)} cannot be read: {why}") from None
+    except (ArgumentError, RecursionError):
+        raise
+    except Exception as error:  # noqa: BLE001  # of odd texts formulaic raises many kinds
+        why = _reason(error)
+        raise ArgumentError(f"formula: {validation.shown(text)} cannot be read{why}") from None
     sides = getattr(parsed, "lhs", None), getattr(parsed, "rhs", None)
     if not all(isinstance(side, SimpleFormula) for side in sides) or len(parsed.lhs) != 1:
         raise ArgumentError(
@@ -219,6 +213,19 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
             "'wages ~ age + educ'"
         )
     return _response(parsed.lhs[0]), list(parsed.rhs)
+
+
+def _reason(error: Exception) -> str:
+    """Return why a formula cannot be read, after a colon, where formulaic says so."""
+    if "`.` operator" in str(error):
+        return ": '.' does not say which columns; name them"
+    if isinstance(error, AttributeError | TypeError | LookupError | AssertionError):
+        return ""
+    words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
+    why = words[0].partition(" (tip")[0].rstrip(".") if words else ""
+    for theirs, ours in PLAINER.items():
+        why = re.sub(theirs, ours, why)
+    return f": {why}" if why else ""
 
 
 PLAINER = {
@@ -237,7 +244,7 @@ def _most_terms(node: Any) -> int:
     counts = [_most_terms(part) for part in getattr(node, "args", ())]
     operator = str(getattr(node, "operator", ""))
     if len(counts) < 2 or operator in ("~", "+", "-", "|"):
-        return min(sum(counts, start=not counts), MAX_TERMS + 1)
+        return min(sum(counts, start=not counts), MAX_TERMS + 3)
     if operator in ("**", "^"):
         power = str(node.args[1])
         if power.isdecimal() and not hasattr(node.args[0], "args"):
@@ -247,10 +254,11 @@ def _most_terms(node: Any) -> int:
                 f"I({name}**{power})"
             )
         counts = counts[:1] * (min(int(power), MAX_TERMS) if power.isdecimal() else MAX_TERMS)
+    alone = operator != ":"  # a * b is a + b + a:b
     most = 1
     for count in counts:
-        most = min(most * (count + 1), MAX_TERMS + 2)
-    return most - 1
+        most = min(most * (count + alone), MAX_TERMS + 4)
+    return most - alone
 
 
 def _check(text: str, response: str, terms: list[Term]) -> None:
