@@ -32,7 +32,7 @@ PATHS = ("arrow", *ENGINES)
 # Spark takes seconds over what the others do at once: a few plans show that it agrees, `make
 # evidence` shows it for all.
 QUICK = (*PATHS[:-1], pytest.param("spark", marks=pytest.mark.evidence))
-QUICK_ON_SPARK = ("edges", "all, grouped", "all, filled")
+QUICK_ON_SPARK = ("edges", "all, grouped", "all, filled", "interactions, grouped")
 CASES = [
     pytest.param(name, path, marks=[pytest.mark.evidence] * slow)
     for name in PLANS
