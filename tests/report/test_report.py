@@ -18,13 +18,13 @@ from noisewise.artifact import ArgumentError
 from noisewise.cli.verbs import app
 from noisewise.report import drawings, html
 from tests.artifact.factories import FACTORIES
+from tests.inference.regressions import release as released
 from tests.models.linear_regression.factor_posteriors import (
     BOUNDS,
     LEVELS,
     WIDE,
     factor_posterior,
 )
-from tests.inference.regressions import release as released
 from tests.report.pages import of_family, regression
 
 EVIL = "<script>alert(1)</script>"

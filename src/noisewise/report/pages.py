@@ -154,7 +154,9 @@ def _sums(release: Release) -> str:
     ]
     shown = "median size" if grouped else "value"
     head = ("statistic", shown, "noise sd", "size/noise")
-    what = "of columns mapped to [-1, 1] by their bounds" if in_cells else "in the units of the data"
+    what = (
+        "of columns mapped to [-1, 1] by their bounds" if in_cells else "in the units of the data"
+    )
     table = html.table(f"Published sums, {what}", head, rows)
     loud = sum(row[3] < 1 for row in rows)
     if loud:
@@ -303,15 +305,14 @@ def posterior_page(
         if post.method != "naive"
         else "A posterior by method 'naive', which takes the noisy numbers for exact ones."
     )
+    densities = _posterior(post, hills or tuple(post.draws))
     sections = (
         html.section("result", "The result", _result(post)),
         html.section(
             "promise", "What was promised", promise(post.releases, post.guarantees)
         ),
         html.section("released", "What was released", *map(release_content, post.releases)),
-        html.section(
-            "posterior", "Posterior and prior", _posterior(post, hills or tuple(post.draws)), effects
-        ),
+        html.section("posterior", "Posterior and prior", densities, effects),
         html.section("privacy", "What privacy cost", _cost(post)),
         html.section("prediction", "Prediction", prediction),
         html.section("convergence", "Can the computation be trusted?", _convergence(post)),

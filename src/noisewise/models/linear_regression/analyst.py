@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from noisewise.artifact import ArgumentError, Censored, Level, Release
-from noisewise.artifact import validation
+from noisewise.artifact import ArgumentError, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words
 from noisewise.formula import DesignColumn, parse
 from noisewise.inference.results import Posterior, Result
@@ -31,7 +30,6 @@ from noisewise.models.linear_regression.problem import (
     regression_problem,
 )
 
-
 FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {"exact": factor_exact.run}
 """The methods of regressions with factors."""
 
@@ -48,8 +46,9 @@ def _with_factors(name: str, run: Method[RegressionProblem]) -> Method[Any]:
     ) -> Result:
         if not isinstance(problem, FactorProblem):
             return run(problem, seed, chains, draws, progress)
-        post = FACTOR_METHODS[name](problem, seed, chains, draws, progress)
-        assert isinstance(post, RegressionPosterior)
+        post = cast(
+            RegressionPosterior, FACTOR_METHODS[name](problem, seed, chains, draws, progress)
+        )
         levels = {f: tuple(problem.levels[f]) for f in problem.formula.factors}
         return replace(post, design=problem.design, levels=levels)
 

@@ -50,7 +50,7 @@ def design_matrix(
     return matrix
 
 
-def codes(values: Sequence[object], levels: Sequence[Level], where: str) -> np.ndarray:
+def codes(values: Sequence[object] | np.ndarray, levels: Sequence[Level], where: str) -> np.ndarray:
     """Return the position of every value among the levels; an ArgumentError lists the levels.
 
     True and False are taken for levels 1 and 0.

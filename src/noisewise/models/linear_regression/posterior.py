@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release
 from noisewise.artifact.clamping import clamping_in_words
+from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
 from noisewise.inference.results import Posterior, Prediction
@@ -74,7 +75,8 @@ class RegressionPosterior(Posterior):
 
     def _hidden(self) -> list[str]:
         """Return which columns the noise hides, and what would help."""
-        hidden = [c for c in self.details.get("hidden") or () if c != self.y]
+        there = {numeric_name(c.numeric) for c in self.design_columns}
+        hidden = [c for c in self.details.get("hidden") or () if c in there]
         words = []
         if hidden:
             verb, slope = ("varies", "its slope") if len(hidden) == 1 else ("vary", "their slopes")
@@ -138,7 +140,7 @@ class RegressionPosterior(Posterior):
             ...     people, formula="pay ~ C(sex)", bounds={"pay": (0, 9)},
             ...     levels={"sex": ["f", "m"]}, epsilon=5.0,
             ... )
-            >>> post = nw.infer(release, "naive").with_reference(sex="m")
+            >>> post = nw.infer(release).with_reference(sex="m")
             >>> list(post.draws)
             ["C(sex, contr.treatment('m'))[T.f]", 'intercept', 'sigma2']
         """
@@ -292,7 +294,9 @@ class RegressionPosterior(Posterior):
             f"{bounds[column].upper:g}: {_seen_there(bounds[column])}, and the prediction extends "
             "a straight line"
             for column, value in at.items()
-            if column in bounds and column not in self.levels and not bounds[column].lower <= value <= bounds[column].upper
+            if column in bounds
+            and column not in self.levels
+            and not bounds[column].lower <= value <= bounds[column].upper
         ]
 
 

@@ -98,9 +98,7 @@ def _prediction(post: RegressionPosterior) -> str:
     held: dict[str, object] = {c: limits[c].centre for c in numeric}
     for factor, levels in post.levels.items():
         held[factor] = levels[reference_of(post.design, post.levels, factor) or 0]
-    figures = [
-        html.figure(_band(post, c, limits[c], held), f"{post.y} over {c}") for c in numeric
-    ]
+    figures = [html.figure(_band(post, c, limits[c], held), f"{post.y} over {c}") for c in numeric]
     figures += [
         html.figure(_points(post, f, held), f"{post.y} by {f}: the mean of records")
         for f in post.levels
