@@ -85,7 +85,7 @@ FORMULAS = (
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_another_reference_is_the_design_of_its_formula(formula: str) -> None:
-    """Names and order are those of ``contr.treatment``; fitted values are the same in every cell."""
+    """Names and order are those of ``contr.treatment``; fitted values are the same in all cells."""
     rng = np.random.default_rng(0)
     parsed = parse(formula, LEVELS)
     design = parsed.design(LEVELS)
@@ -191,7 +191,7 @@ def test_a_forged_design_is_refused(forge: Any) -> None:
     restore = nw.models.find("linear-regression").analyst().restore
     restore(common, attributes)
     forge(attributes)
-    with pytest.raises(ValueError, match="design|levels"):
+    with pytest.raises(ValueError, match=r"design|levels"):
         restore(common, attributes)
 
 

@@ -153,7 +153,7 @@ OWNER = Owner(
         Word("clique", "cliques", "the columns of one table; repeat", required=True),
         Word("levels", "levels", "public categories, for every column; repeat", required=True),
         Word("fill", "fill", "public level for missing entries; repeat", planned=False),
-        Word("other", "fill", "the level of the public list that counts what is not on it; repeat",
+        Word("other", "level", "the level of the public list that counts what is not on it; repeat",
              planned=False),
     ),
     privacy=command_line_options(NoisySumOptions),

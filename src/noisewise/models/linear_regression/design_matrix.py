@@ -50,7 +50,7 @@ def design_matrix(
     return matrix
 
 
-def codes(values: Sequence[object], levels: Sequence[Level], where: str) -> np.ndarray:
+def codes(values: Sequence[object] | np.ndarray, levels: Sequence[Level], where: str) -> np.ndarray:
     """Return the position of every value among the levels; an ArgumentError lists the levels.
 
     True and False are taken for levels 1 and 0.
@@ -87,42 +87,33 @@ def _recoded(
     group: list[DesignColumn], levels: Levels, factor: str, reference: int, label: str
 ) -> Iterator[DesignColumn]:
     """Yield the columns of one term, coded by the same factors, in the other reference."""
-    old_label = _label(group[0].term, factor)
-    if old_label is None:
+    written = _written(group[0].term, factor)
+    if written is None:
         yield from group
         return
-    term = _relabelled(group[0].term, old_label, label)
-    factors = [f for f, _ in group[0].levels]
-    if factor not in factors:
-        yield from (DesignColumn(c.name, c.numeric, c.levels, term) for c in group)
-        return
-    choices = [sorted({dict(c.levels)[f] for c in group}) for f in factors]
-    place = factors.index(factor)
-    whole = len(choices[place]) == len(levels[factor])
-    mark = "" if whole else "T."
-    if not whole:
-        choices[place] = [i for i in range(len(levels[factor])) if i != reference]
-    pattern = {_others(c, factor): c for c in group}
-    for chosen in itertools.product(*choices):
-        coded = tuple(zip(factors, chosen, strict=True))
-        old = pattern[tuple(pair for pair in coded if pair[0] != factor)]
-        was = f"{old_label}[{mark}{levels[factor][dict(old.levels)[factor]]}]"
-        now = f"{label}[{mark}{levels[factor][chosen[place]]}]"
-        yield DesignColumn(_relabelled(old.name, was, now), old.numeric, coded, term)
+    term = _replaced(group[0].term, written, label)
+    coded = sorted({code for c in group for f, code in c.levels if f == factor})
+    whole = len(coded) == len(levels[factor])
+    others = coded if whole else [i for i in range(len(levels[factor])) if i != reference]
+    moved = dict(zip(coded, others, strict=False))  # nothing where this part lacks the factor
+    for column in group:
+        name, pairs = column.name, column.levels
+        for _, code in (pair for pair in pairs if pair[0] == factor):
+            mark = "" if whole else "T."
+            was = f"{written.strip('`')}[{mark}{levels[factor][code]}]"
+            name = _replaced(name, was, f"{label}[{mark}{levels[factor][moved[code]]}]")
+            pairs = tuple((f, moved[i] if f == factor else i) for f, i in pairs)
+        yield DesignColumn(name, column.numeric, pairs, term)
 
 
-def _others(column: DesignColumn, factor: str) -> tuple[tuple[str, int], ...]:
-    return tuple(pair for pair in column.levels if pair[0] != factor)
-
-
-def _label(term: str, factor: str) -> str | None:
+def _written(term: str, factor: str) -> str | None:
     """Return how a factor is written in a term: ``sex``, ``C(sex)``, or with a reference."""
-    name = re.escape(factor)
+    name = f"`?{re.escape(factor)}`?"
     written = re.search(rf"(?:^|(?<=:))({name}|C\({name}(?:, .*?\))?\))(?=:|$)", term)
     return written[1] if written else None
 
 
-def _relabelled(text: str, was: str, now: str) -> str:
+def _replaced(text: str, was: str, now: str) -> str:
     """Return a name with one of its elements, which stands between colons, replaced."""
     return re.sub(rf"(?:^|(?<=:)){re.escape(was)}(?=:|$)", lambda _: now, text, count=1)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release
 from noisewise.artifact.clamping import clamping_in_words
+from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
 from noisewise.inference.results import Posterior, Prediction
@@ -66,15 +67,16 @@ class RegressionPosterior(Posterior):
         return tuple(dict.fromkeys(words))
 
     def _clamped(self, release: Release, columns: Sequence[str]) -> tuple[str, ...]:
-        if self.levels:
-            return clamping_with_factors(release, columns)
+        if self.design:
+            return clamping_by_formula(release, columns)
         return clamping_in_words(
             release, columns, taken_as_normal=True, knows_cuts=self.method in KNOWING_CUTS
         )
 
     def _hidden(self) -> list[str]:
         """Return which columns the noise hides, and what would help."""
-        hidden = [c for c in self.details.get("hidden") or () if c != self.y]
+        there = {numeric_name(c.numeric) for c in self.design_columns}
+        hidden = [c for c in self.details.get("hidden") or () if c in there]
         words = []
         if hidden:
             verb, slope = ("varies", "its slope") if len(hidden) == 1 else ("vary", "their slopes")
@@ -101,7 +103,7 @@ class RegressionPosterior(Posterior):
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
         """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.
 
-        Terms stand in the formula's order, the intercept after them. Of a regression with factors
+        Terms stand in the formula's order, the intercept after them. Of a release with a formula
         ``times_wider`` says how many times the sd is what it would be without privacy.
 
         Args:
@@ -111,12 +113,16 @@ class RegressionPosterior(Posterior):
             A table with index ``parameter``, or (``group``, ``parameter``) where there are groups.
         """
         table = super().summary(interval)
-        # Without factors the deviations are drawn anew, at the cost of the sampling itself.
-        if self.levels and self.without_noise is not None:
+        if not self.design:
+            return table
+        from noisewise.models.linear_regression.coefficient_table import CoefficientTable
+
+        # Of a Gram matrix the deviations are drawn anew, at the cost of the sampling itself.
+        if self.without_noise is not None:
             alone = self.without_noise()
             without = np.concatenate([np.atleast_1d(alone[name]) for name in self.draws])
-            table.insert(table.columns.get_loc("rhat"), "times_wider", table["sd"] / without)
-        return table
+            table.insert(list(table).index("rhat"), "times_wider", table["sd"] / without)
+        return CoefficientTable(table)
 
     def with_reference(self, **references: object) -> RegressionPosterior:
         """Return the posterior with other reference levels: the same draws, named by others.
@@ -134,7 +140,7 @@ class RegressionPosterior(Posterior):
             ...     people, formula="pay ~ C(sex)", bounds={"pay": (0, 9)},
             ...     levels={"sex": ["f", "m"]}, epsilon=5.0,
             ... )
-            >>> post = nw.infer(release, "naive").with_reference(sex="m")
+            >>> post = nw.infer(release).with_reference(sex="m")
             >>> list(post.draws)
             ["C(sex, contr.treatment('m'))[T.f]", 'intercept', 'sigma2']
         """
@@ -294,8 +300,8 @@ class RegressionPosterior(Posterior):
         ]
 
 
-def clamping_with_factors(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for every clamped column of a regression with factors.
+def clamping_by_formula(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for every clamped column of a regression by a formula.
 
     Its methods take values at bounds that cut them off as they are.
     """
@@ -304,7 +310,7 @@ def clamping_with_factors(release: Release, columns: Sequence[str]) -> tuple[str
     return (
         *(
             f"The bounds of {c}, {release.bounds[c].lower:g} to {release.bounds[c].upper:g}, cut "
-            "values off; a regression with factors takes the values after clamping as they are"
+            "values off; a regression by a formula takes the values after clamping as they are"
             for c in cut
         ),
         *clamping_in_words(release, natural, taken_as_normal=True),

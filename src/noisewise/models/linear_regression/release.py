@@ -177,7 +177,8 @@ class RegressionColumns:
         try:
             return required_sums(self.formula, self.levels, count)
         except ReleaseError as error:
-            why = str(error).removeprefix(f"{CellSums.kind}: ").replace("components", "sums")
+            why = str(error).removeprefix(f"{CellSums.kind}: ")
+            why = why.replace("components, more than", "sums, more than a file may hold,")
             raise ArgumentError(
                 f"levels: {why}; join levels, or leave out interactions of factors"
             ) from None
@@ -278,7 +279,7 @@ OWNER = Owner(
         Word("fill", "fill", "public value for missing entries; repeat", planned=False),
         Word(
             "other",
-            "fill",
+            "level",
             "the level of the public list that counts what is not on it; repeat",
             planned=False,
         ),

@@ -371,6 +371,10 @@ def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
 def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.ndarray:
     """Return the index of each value in the public list; -1 missing, -2 unlisted."""
     if pa.types.is_dictionary(column.type):
+        if _is_text(column.type.value_type) and len(column.dictionary) <= len(column):
+            # Every distinct text is looked up once; the last index stands for NULL.
+            index = level_indices(pa.concat_arrays([column.dictionary, _null_of(column)]), code)
+            return index[column.indices.cast(pa.int64()).fill_null(len(index) - 1).to_numpy()]
         column = column.dictionary_decode()
     textual = isinstance(code.levels[0], str)
     if spelled and _is_text(column.type) and not textual:
@@ -386,6 +390,10 @@ def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.nd
     if code.other is not None:
         index[index == -2] = code.levels.index(code.other)
     return index
+
+
+def _null_of(column: pa.DictionaryArray) -> pa.Array:
+    return pa.nulls(1, column.type.value_type)
 
 
 def _looked_up(column: pa.Array, code: Coded) -> np.ndarray:
