@@ -70,7 +70,8 @@ def product_bounds(column: NumericColumn, bounds: Mapping[str, Bounds]) -> Bound
     lower = upper = 1.0
     for name in dict.fromkeys(column):
         power, part = column.count(name), bounds[name]
-        ends = [part.lower**power, part.upper**power]
+        # As a record's columns are multiplied; too large ends become infinite, which is refused.
+        ends = [math.prod([end] * power) for end in (part.lower, part.upper)]
         if power % 2 == 0 and part.lower < 0 < part.upper:
             ends.append(0.0)
         products = [a * b for a in (lower, upper) for b in (min(ends), max(ends))]
