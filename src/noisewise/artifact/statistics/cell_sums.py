@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from noisewise.artifact.statistics.base import (
 )
 from noisewise.artifact.statistics.polynomial_sums import GRAM_BITS
 from noisewise.artifact.validation import Level
+
+if TYPE_CHECKING:
+    from noisewise.artifact.release import Noise, Release
 
 MAX_CORNERS = 2**18
 """Corners and sets of levels that a bound is searched over; above, a looser bound is used
@@ -221,6 +224,12 @@ class CellSums(Statistic):
     def counts_records(self) -> bool | None:
         """Whether n is a component where there are no factors; with factors, cells add up to n."""
         return CellSum((), ()) in self.blocks if not self.levels else None
+
+    def check(self, release: Release, noise: Noise) -> None:
+        """Raise a ReleaseError where the bounds of a product are too large or too close."""
+        for column in self.numeric:
+            if all(c in release.bounds for c in column):
+                product_bounds(column, release.bounds)
 
     def in_user_units(self, release: Any, block: Any) -> None:
         """Return None: sums in the user's units would need sums that were not released."""
