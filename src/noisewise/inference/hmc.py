@@ -54,6 +54,15 @@ class Target(NamedTuple):
     residual: Callable[[Matrix, Data, jax.Array], Matrix]
     reflections: tuple[tuple[float, ...], ...]
     looped: bool
+    side_by_side: bool = False
+
+    def each(self, f: Callable[..., Any], x: jax.Array) -> Any:
+        """Return f at every position (chain, coordinate) of a looped target.
+
+        ``side_by_side`` evaluates all chains at once: better where matrices are so small that an
+        operation costs more to begin than to carry out.
+        """
+        return jax.vmap(f)(x) if self.side_by_side else jax.lax.map(f, x)
 
 
 MAX_LEAPFROG_STEPS = 80
@@ -107,7 +116,7 @@ def _density(
 ) -> tuple[jax.Array, jax.Array]:
     """Return the smooth and the true log density (chain, group) at every position."""
     if target.looped:
-        smooth, true = jax.lax.map(lambda v: target.density(v, data, heat), x[:, :, 0].T)
+        smooth, true = target.each(lambda v: target.density(v, data, heat), x[:, :, 0].T)
         return smooth[:, None], true[:, None]
     return target.density(entries(x, 1), data, heat)
 
@@ -123,7 +132,7 @@ def _slope(
             slope = jax.grad(target.density, has_aux=True)(v, data, heat)
             return slope
 
-        gradient, true = jax.lax.map(one, x[:, :, 0].T)
+        gradient, true = target.each(one, x[:, :, 0].T)
         return gradient.T[:, :, None], true[:, None]
 
     def total(coordinates: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -246,7 +255,7 @@ def _information(target: Target, state: ChainState, data: Data, heat: jax.Array)
             slope: jax.Array = jax.jacfwd(lambda v: target.residual(v, data, heat))(v)
             return slope.T @ slope
 
-        mean: jax.Array = jax.lax.map(one, state.position[:, :, 0].T).mean(axis=0)
+        mean: jax.Array = target.each(one, state.position[:, :, 0].T).mean(axis=0)
         return mean[..., None]
 
     def push(tangent: jax.Array) -> jax.Array:

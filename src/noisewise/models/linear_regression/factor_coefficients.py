@@ -1,0 +1,140 @@
+"""Coefficients of a formula, given the sums behind the noise.
+
+Where the formula spans the atoms of the response, as the owner's own does, the prior of
+``factor_density.py`` is used with the scales that were sampled with the sums. Any other formula has
+a weak prior of its own: slopes and effects of a tenth of a record's information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from noisewise.models.linear_regression.factor_density import Moments
+from noisewise.models.linear_regression.factor_problem import FactorProblem, atoms_of_design
+from noisewise.models.linear_regression.posterior import RegressionPosterior
+from noisewise.models.linear_regression.scale_free import ERROR_SHAPE
+
+WEAK = 0.1
+"""Records' worth of information of the prior of a formula that is not the owner's (chosen)."""
+WORDS = (
+    "each column's scale unknown; levels of a factor alike, their spread learnt; slopes of either "
+    "sign, their size unknown"
+)
+"""The prior in words."""
+
+
+def draw_coefficients(
+    rng: np.random.Generator, problem: FactorProblem, at: Moments
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw (parameter, chain, draw) in the user's units, and median deviations given the sums."""
+    design, response = atoms_of_design(problem)
+    gram = np.asarray(at.gram)
+    batch = gram.shape[:2]
+    flat = gram.reshape(-1, *gram.shape[2:])
+    n = np.asarray(at.n).reshape(-1)
+    own = _owner_response(problem, design, response)
+    if own is not None:
+        precision = np.asarray(at.precision).reshape(-1, *np.shape(at.precision)[2:])
+        rate = np.asarray(at.rate).reshape(-1)
+        theta, variance, spread = _conjugate(rng, flat, n, precision, rate)
+        half = problem.bounds[-1].half_width
+        back, shift = own
+        theta = half * theta @ back.T
+        theta[:, -1] += shift
+        deviations = half * np.sqrt(np.einsum("ij,tjk,ik->ti", back, spread, back))
+        variance = half**2 * variance
+    else:
+        both = np.column_stack([design, response])
+        moved = both.T @ flat @ both
+        inner = moved[:, :-1, :-1]
+        scale = np.diagonal(inner, axis1=1, axis2=2) / n[:, None]
+        precision = np.zeros_like(inner)
+        steps = np.arange(inner.shape[-1] - 1)
+        precision[:, steps, steps] = WEAK * scale[:, steps]
+        total = moved[:, -1, -1] - moved[:, -2, -1] ** 2 / n
+        rate = 1e-3 * np.maximum(total, 1e-12) / n
+        theta, variance, spread = _conjugate(rng, moved, n, precision, rate)
+        deviations = np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+    shape = ERROR_SHAPE - 0.5 + n / 2
+    sigma2 = variance * np.sqrt(1 / shape)
+    drawn = np.column_stack([theta, variance]).T.reshape(-1, *batch)
+    widths = np.median(np.column_stack([deviations, sigma2]), axis=0)
+    return drawn, widths
+
+
+def _owner_response(
+    problem: FactorProblem, design: np.ndarray, response: np.ndarray
+) -> tuple[np.ndarray, float] | None:
+    """Return the map from atoms' coefficients to the design's, and the response's centre.
+
+    None where the response is another column, or the design does not span the atoms.
+    """
+    if response[-1] == 0 or problem.formula.response != problem.statistic.numeric[-1][0]:
+        return None
+    inner = design[:-1]
+    if design[-1].any() or inner.shape[0] != inner.shape[1]:
+        return None
+    if np.linalg.matrix_rank(inner / np.abs(inner).max(axis=0)) < len(inner):
+        return None
+    return np.linalg.inv(inner), problem.bounds[-1].centre
+
+
+def _conjugate(
+    rng: np.random.Generator,
+    gram: np.ndarray,
+    n: np.ndarray,
+    precision: np.ndarray,
+    rate: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw (θ, σ²) given Gram matrices with the response last; and Cov(θ | sums) (draw, …)."""
+    joint = precision + gram[:, :-1, :-1]
+    cross = gram[:, :-1, -1]
+    inverse = np.linalg.inv(joint)
+    mean = np.einsum("tij,tj->ti", inverse, cross)
+    fit = np.linalg.solve(gram[:, :-1, :-1], cross[..., None])[..., 0]
+    pull = np.einsum("tij,tj->ti", precision, fit)
+    residual = np.maximum(gram[:, -1, -1] - np.einsum("ti,ti->t", fit, cross), 0.0)
+    half = np.einsum("ti,tij,tj->t", pull, inverse, pull)
+    bn = rate + 0.5 * (residual + np.einsum("ti,ti->t", fit, pull) - half)
+    shape = ERROR_SHAPE - 0.5 + n / 2
+    variance = bn / rng.standard_gamma(shape)
+    factor = np.linalg.cholesky(inverse)
+    white = rng.standard_normal(mean.shape)
+    theta = mean + np.sqrt(variance)[:, None] * np.einsum("tij,tj->ti", factor, white)
+    return theta, variance, (bn / np.maximum(shape - 1, 0.5))[:, None, None] * inverse
+
+
+def posterior_of_factors(
+    problem: FactorProblem,
+    user: np.ndarray,
+    rhat: np.ndarray,
+    ess: np.ndarray,
+    widths: np.ndarray,
+    method: str,
+    details: Mapping[str, Any],
+) -> RegressionPosterior:
+    """Return the posterior of draws (parameter, group, chain, draw) in the user's units."""
+    names = (*problem.x, "intercept", "sigma2")
+    single = problem.keys is None
+
+    def named(values: np.ndarray) -> dict[str, Any]:
+        return {name: v[0] if single else v for name, v in zip(names, values, strict=True)}
+
+    return RegressionPosterior(
+        draws=named(user),
+        rhat=named(rhat),
+        ess=named(ess),
+        method=method,
+        x=problem.x,
+        y=problem.y,
+        keys=problem.keys,
+        prior=WORDS,
+        details=details,
+        latent={},
+        prior_draws=None,
+        without_noise=partial(dict, named(widths)) if method == "exact" else None,
+    )

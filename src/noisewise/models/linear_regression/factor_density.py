@@ -1,0 +1,426 @@
+"""The posterior density of the sums behind a regression with factors, parameters integrated out.
+
+A table of cells N, then every numeric column w in order, given those before it: with its design D,
+D'D = L L', described by e = L⁻¹ D'w and its residual sum of squares R. *Every* (e, R) with R > 0 is
+valid, D'w = L e and Σw² = |e|² + R. If w | D ~ N(Dβ, σ²), (β, σ²) normal-inverse-gamma,
+
+    log p(e, ½ log R | D) = ½(n - k) log R + ½ log|Λ0| - ½ log|Λn| - an log bn + c(n),
+    Λn = Λ0 + D'D,  an = a0 + n/2,  bn = b² + ½ [R + δ'Λ0(δ - Λn⁻¹Λ0δ)],  δ = L⁻ᵀ e,
+    c(n) = log Γ(an) - log Γ((n - k)/2) - ½ n log 2,
+
+since |L| from D'w = L e cancels that of the normal density of D'w. Next column: its e and √R are a
+further row of L. Covariates are described within every stratum (``factor_structure.py``), the
+response by its own design of atoms.
+
+*Priors.* Constants flat. Effects of a term's levels N(0, τ²σ²) about their mean, log τ ~ N(0, 1),
+learnt. Slopes N(0, gσ²/a²) with a² the variance that levels and other covariates leave of the
+covariate, g/3 ~ BetaPrime(½, ½); those of one covariate in several strata differ by N(0, τ²σ²/a²).
+σ² ~ InverseGamma(1, b²), b² ~ BetaPrime as in ``scale_free.py``: no bound enters but as the unit.
+Shares of cells ~ Dirichlet(½), whole numbers relaxed; where n is secret it is flat. Means within
+cells lie in the box.
+
+R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + exp t).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import gammaln
+
+from noisewise.inference import hmc
+from noisewise.models.linear_regression.factor_structure import (
+    Structure,
+    cells_from_columns,
+    penalties,
+    rank,
+)
+from noisewise.models.linear_regression.scale_free import (
+    COVARIATE_SCALE,
+    ERROR_SCALE,
+    ERROR_SHAPE,
+    SLOPE_SCALE,
+    SLOPE_UNIT,
+)
+
+CELL_SHARE = 0.5
+"""Dirichlet exponent of the cells' shares (Jeffreys')."""
+LEAST_CELL = 1e-6
+"""Records added to every cell (chosen): keeps an empty cell's design from being singular."""
+WALL = 0.05
+"""How far means within cells may lie beyond the box, about (chosen): a smooth wall."""
+INFORMATION_SHARE = 0.6
+"""As in ``exact.py``."""
+FARTHEST = 16.0
+"""Limit of logarithms of scales (chosen)."""
+
+
+class FactorData(NamedTuple):
+    """One group's released sums, their noise scale and its (public or first) number of records."""
+
+    z: jax.Array
+    noise: jax.Array
+    n: jax.Array
+
+
+class Layout(NamedTuple):
+    """Slices of a coordinate vector."""
+
+    cells: slice
+    log_n: slice
+    x: tuple[tuple[int, int], ...]
+    y: slice
+    scales: slice
+    size: int
+
+
+class Moments(NamedTuple):
+    """Sums at a point: products of atoms (atom, atom), y last; cells; the log density.
+
+    ``sums`` are those released, block by block; ``prior`` and ``rate`` are those of y: precision
+    Λ0 of its atoms and b²; ``tau`` the spread of every term of y.
+    """
+
+    gram: jax.Array
+    sums: jax.Array
+    log_density: jax.Array
+    precision: jax.Array
+    rate: jax.Array
+    n: jax.Array
+    tau: jax.Array
+
+
+@lru_cache(maxsize=64)
+def layout(structure: Structure) -> Layout:
+    """Return where everything is in a coordinate vector.
+
+    ``x`` holds start and length of each covariate's (e, t), all strata together.
+    """
+    strata, others = structure.cells
+    place = strata * others - 1
+    cells, log_n = slice(0, place), slice(place, place + structure.noisy_n)
+    place = log_n.stop
+    parts = []
+    for j in range(structure.covariates):
+        length = strata * (len(structure.x_columns) + j + 1)
+        parts.append((place, length))
+        place += length
+    atoms = len(structure.y_columns) + structure.covariates * strata
+    y = slice(place, place + atoms + 1)
+    scales = slice(y.stop, y.stop + len(scale_names(structure)))
+    return Layout(cells, log_n, tuple(parts), y, scales, scales.stop)
+
+
+@lru_cache(maxsize=64)
+def scale_names(structure: Structure) -> tuple[tuple[str, int, int], ...]:
+    """Return (kind, column, term) of every unknown scale; the response is the last column."""
+    d, names = structure.covariates, []
+    for j in range(d + 1):
+        names.append(("error", j, 0))
+        terms = structure.y_terms if j == d else structure.x_terms
+        names += [("effects", j, t) for t in range(len(terms))]
+        if j:
+            names.append(("slopes", j, 0))
+    if structure.cells[0] > 1:
+        names += [("strata", d, j) for j in range(d)]
+    return tuple(names)
+
+
+@lru_cache(maxsize=64)
+def observation(structure: Structure) -> tuple[tuple[str, tuple[int, ...], np.ndarray], ...]:
+    """Return how each block is read: its kind, its columns, and a matrix to its cells."""
+    read = []
+    d = structure.covariates
+    for block in structure.blocks:
+        product, within = block
+        if not product:
+            read.append(("count", product, structure.margin(within)))
+        elif product == (d,):
+            matrix = cells_from_columns(within, structure.y_columns, structure.sizes)
+            read.append(("response", product, matrix))
+        elif len(product) == 1:
+            inner = tuple(f for f in within if f not in structure.strata)
+            matrix = cells_from_columns(inner, structure.x_columns, structure.sizes)
+            read.append(("covariate", product, _interleaved(structure, within, matrix)))
+        else:
+            read.append(("product", product, np.eye(1)))
+    return tuple(read)
+
+
+def _interleaved(structure: Structure, within: tuple[int, ...], matrix: np.ndarray) -> np.ndarray:
+    """Return (cell, stratum · column) for a block of a covariate, its factors in their order."""
+    strata = structure.strata
+    inner = tuple(f for f in within if f not in strata)
+    shape = [structure.sizes[f] for f in strata + inner]
+    cells = np.kron(np.eye(len(structure.stratum_levels)), matrix)
+    order = [(strata + inner).index(f) for f in within]
+    places = np.arange(len(cells)).reshape(shape).transpose(order).ravel()
+    return np.asarray(cells[places])
+
+
+def _softplus(t: jax.Array) -> jax.Array:
+    return jnp.maximum(t, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(t)))
+
+
+def _residual_squares(t: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return R and the log of d(½ log R)/dt, up to a constant."""
+    soft = _softplus(jnp.maximum(t, -60.0))
+    beyond = jnp.where(t < -60.0, 1e10, 0.0)
+    return noise * soft, -_softplus(-t) - jnp.log(soft) - beyond
+
+
+def _column(
+    n: jax.Array,
+    factor: jax.Array,
+    e: jax.Array,
+    residual: jax.Array,
+    precision: jax.Array,
+    rate: jax.Array,
+) -> jax.Array:
+    """Return log p(e, ½ log R | D), but for the normaliser of the prior."""
+    k = e.shape[-1]
+    delta = solve_triangular(factor, e, lower=True, trans=1)
+    chol = jnp.linalg.cholesky(precision + factor @ factor.T)
+    pull = precision @ delta
+    half = solve_triangular(chol, pull, lower=True)
+    shape = ERROR_SHAPE - 0.5 + n / 2
+    bn = rate + 0.5 * (residual + delta @ pull - half @ half)
+    free = jnp.maximum(n - k, 1.0)
+    return (
+        0.5 * free * jnp.log(residual)
+        - jnp.log(jnp.diagonal(chol)).sum()
+        - shape * jnp.log(bn)
+        + gammaln(shape)
+        - gammaln(free / 2)
+        - 0.5 * n * jnp.log(2.0)
+    )
+
+
+def _beta_prime(log_square: jax.Array, exponents: tuple[float, float]) -> jax.Array:
+    """Return the log density of log x, x ~ BetaPrime(low, high), up to a constant."""
+    low, high = exponents
+    return low * log_square - (low + high) * _softplus(log_square)
+
+
+def _unique(factor: jax.Array) -> jax.Array:
+    """Return the variance that other columns leave of each, from a factor of their Gram matrix."""
+    inverse = solve_triangular(factor, jnp.eye(len(factor)), lower=True)
+    return 1 / (inverse**2).sum(axis=0)
+
+
+def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
+    """Return sums and log density at a coordinate vector, noise left out."""
+    at = layout(structure)
+    strata, others = structure.cells
+    d = structure.covariates
+    logits = jnp.concatenate([jnp.zeros(1), v[at.cells]])
+    n = jnp.exp(v[at.log_n][0]) if structure.noisy_n else data.n
+    log_share = jax.nn.log_softmax(logits)
+    table = n * jnp.exp(log_share) + LEAST_CELL
+    value = CELL_SHARE * log_share.sum() + (jnp.log(n) if structure.noisy_n else 0.0)
+    scales = dict(zip(scale_names(structure), jnp.clip(v[at.scales], -FARTHEST, FARTHEST),
+                      strict=True))  # fmt: skip
+    value = value - 1e10 * (jnp.abs(v[at.scales]) > FARTHEST).sum()
+    by_stratum = table.reshape(strata, others)
+    sizes = by_stratum.sum(axis=1)
+    factor = jnp.linalg.cholesky(
+        jnp.einsum("ck,sc,cl->skl", structure.x_grid, by_stratum, structure.x_grid)
+    )
+    scale = jnp.sqrt(data.n)
+    for j in range(d):
+        start, length = at.x[j]
+        own = v[start : start + length].reshape(strata, -1)
+        e, t = scale * own[:, :-1], own[:, -1]
+        residual, volume = _residual_squares(t, data.noise)
+        log_b = scales["error", j, 0] + 0.5 * jnp.log(residual.sum() / n)
+        precision, log_det = _covariate_prior(structure, scales, j, factor, sizes)
+        term = jax.vmap(_column, in_axes=(0, 0, 0, 0, 0, None))
+        value = value + term(sizes, factor, e, residual, precision, jnp.exp(2 * log_b)).sum()
+        value = value + log_det + volume.sum() + strata * 2 * ERROR_SHAPE * log_b
+        value = value + _beta_prime(2 * log_b, COVARIATE_SCALE)
+        row = jnp.concatenate([e, jnp.sqrt(residual)[:, None]], axis=1)[:, None]
+        factor = jnp.concatenate([jnp.pad(factor, ((0, 0), (0, 0), (0, 1))), row], axis=1)
+    whole = jnp.einsum("skl,sml->skm", factor, factor)
+    gram = atoms_gram(structure, table, whole)
+    chol = jnp.linalg.cholesky(gram)
+    e, t = scale * v[at.y][:-1], v[at.y][-1]
+    residual, volume = _residual_squares(t, data.noise)
+    log_b = scales["error", d, 0] + 0.5 * jnp.log(residual / n)
+    precision, log_det = _response_prior(structure, scales, factor, n)
+    rate = jnp.exp(2 * log_b)
+    value = value + _column(n, chol, e, residual, precision, rate)
+    value = value + log_det + volume + 2 * ERROR_SHAPE * log_b + _beta_prime(2 * log_b, ERROR_SCALE)
+    value = value + _scale_densities(scales)
+    cross = chol @ e
+    gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
+    sums, wall = _released(structure, table, whole, gram)
+    tau = jnp.exp(jnp.array([scales["effects", d, t] for t in range(len(structure.y_terms))]))
+    return Moments(gram, sums, value + wall, precision, rate, n, tau)
+
+
+def _covariate_prior(
+    structure: Structure,
+    scales: dict[tuple[str, int, int], jax.Array],
+    j: int,
+    factor: jax.Array,
+    sizes: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return Λ0 (stratum, column, column) of a covariate's coefficients, and ½ Σ log|Λ0|."""
+    strata, levels = structure.cells[0], len(structure.x_columns)
+    forms = penalties(structure, False)
+    effects = jnp.zeros((levels, levels))
+    log_det = jnp.zeros(())
+    for t, term in enumerate(structure.x_terms):
+        log_tau = scales["effects", j, t]
+        effects = effects + jnp.exp(-2 * log_tau) * forms[t]
+        log_det = log_det - strata * rank(term, structure.sizes) * log_tau
+    precision = jnp.zeros((strata, levels + j, levels + j))
+    precision = precision.at[:, :levels, :levels].set(effects)
+    if j:
+        log_g = scales["slopes", j, 0]
+        inner = factor[:, levels:, levels:] / jnp.sqrt(sizes)[:, None, None]
+        unique = jax.vmap(_unique)(inner)
+        diagonal = levels + np.arange(j)
+        precision = precision.at[:, diagonal, diagonal].set(unique * jnp.exp(-log_g))
+        log_det = log_det + 0.5 * (jnp.log(unique) - log_g).sum()
+    return precision, log_det
+
+
+def _response_prior(
+    structure: Structure,
+    scales: dict[tuple[str, int, int], jax.Array],
+    factor: jax.Array,
+    n: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return Λ0 of the atoms' coefficients and ½ log|Λ0|."""
+    strata, d = structure.cells[0], structure.covariates
+    levels, x_levels = len(structure.y_columns), len(structure.x_columns)
+    forms = penalties(structure, True)
+    precision = jnp.zeros((levels + d * strata, levels + d * strata))
+    log_det = jnp.zeros(())
+    for t, term in enumerate(structure.y_terms):
+        log_tau = scales["effects", d, t]
+        precision = precision.at[:levels, :levels].add(jnp.exp(-2 * log_tau) * forms[t])
+        log_det = log_det - rank(term, structure.sizes) * log_tau
+    if d:
+        log_g = scales["slopes", d, 0]
+        inner = factor[:, x_levels:, x_levels:]
+        pooled = jnp.linalg.cholesky(jnp.einsum("skl,sml->km", inner, inner) / n)
+        unique = _unique(pooled)
+        for j in range(d):
+            place = levels + j * strata + np.arange(strata)
+            block, half = _slopes(structure, scales, j, log_g)
+            precision = precision.at[np.ix_(place, place)].set(unique[j] * block)
+            log_det = log_det + half + 0.5 * strata * jnp.log(unique[j])
+    return precision, log_det
+
+
+def _slopes(
+    structure: Structure,
+    scales: dict[tuple[str, int, int], jax.Array],
+    j: int,
+    log_g: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return the precision of one covariate's slopes in all strata, in units of a², and ½ log|·|.
+
+    Their covariance is g 11' + τ² I.
+    """
+    strata = structure.cells[0]
+    if strata == 1:
+        return jnp.exp(-log_g)[None, None], -0.5 * log_g
+    log_tau = scales["strata", structure.covariates, j]
+    square, g = jnp.exp(2 * log_tau), jnp.exp(log_g)
+    ones = jnp.ones((strata, strata))
+    precision = (jnp.eye(strata) - g / (square + strata * g) * ones) / square
+    return precision, -(strata - 1) * log_tau - 0.5 * jnp.log(square + strata * g)
+
+
+def _scale_densities(scales: dict[tuple[str, int, int], jax.Array]) -> jax.Array:
+    """Return the log density of spreads of effects and of slopes' sizes."""
+    value = jnp.zeros(())
+    for (kind, _, _), log_scale in scales.items():
+        if kind in ("effects", "strata"):
+            value = value - 0.5 * log_scale**2
+        elif kind == "slopes":
+            value = value + _beta_prime(log_scale - np.log(SLOPE_UNIT), SLOPE_SCALE)
+    return value
+
+
+def atoms_gram(structure: Structure, table: jax.Array, whole: jax.Array) -> jax.Array:
+    """Return the Gram matrix of the response's design.
+
+    Level columns first, then each covariate in every stratum.
+    """
+    strata, d = structure.cells[0], structure.covariates
+    levels, x_levels = len(structure.y_columns), len(structure.x_columns)
+    first = jnp.einsum("ck,c,cl->kl", structure.y_grid, table, structure.y_grid)
+    if not d:
+        return first
+    cross = jnp.einsum("syx,sxj->yjs", structure.within_stratum, whole[:, :x_levels, x_levels:])
+    inner = jnp.einsum("sij,st->isjt", whole[:, x_levels:, x_levels:], jnp.eye(strata))
+    inner = inner.reshape(d * strata, d * strata)
+    cross = cross.reshape(levels, d * strata)
+    return jnp.block([[first, cross], [cross.T, inner]])
+
+
+def _released(
+    structure: Structure, table: jax.Array, whole: jax.Array, gram: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the released sums, block by block, and the wall around means within cells."""
+    d, strata = structure.covariates, structure.cells[0]
+    levels, x_levels = len(structure.y_columns), len(structure.x_columns)
+    parts: list[jax.Array] = []
+    wall = jnp.zeros(())
+    for (kind, product, matrix), block in zip(
+        observation(structure), structure.blocks, strict=True
+    ):
+        if kind == "count":
+            parts.append(jnp.asarray(matrix) @ table)
+            continue
+        if kind == "product":
+            i, j = product
+            if i == d:
+                parts.append(gram[-1, -1][None])
+            elif j == d:
+                place = levels + i * strata + np.arange(strata)
+                parts.append(gram[place, -1])
+            else:
+                parts.append(whole[:, x_levels + i, x_levels + j])
+            continue
+        if kind == "response":
+            cells = jnp.asarray(matrix) @ gram[:levels, -1]
+        else:
+            cells = jnp.asarray(matrix) @ whole[:, :x_levels, x_levels + product[0]].reshape(-1)
+        beyond = jnp.abs(cells) / (structure.margin(block.within) @ table) - 1
+        wall = wall - 0.5 * (jnp.maximum(beyond, 0.0) ** 2).sum() / WALL**2
+        parts.append(cells)
+    return jnp.concatenate(parts), wall
+
+
+@lru_cache(maxsize=64)
+def target(structure: Structure, mechanism: str) -> hmc.Target:
+    """Return the distribution of the coordinates, for the sampler; cached as compiled code is."""
+    components = sum(len(matrix) for _, _, matrix in observation(structure))
+    knee = min(0.5, (1.5 / components) ** (1 / 3))
+
+    def density(v: jax.Array, g: FactorData, heat: jax.Array) -> tuple[jax.Array, jax.Array]:
+        at = moments(v, g, structure)
+        r = (at.sums - g.z) / (g.noise * heat)
+        if mechanism == "gaussian":
+            value = at.log_density - 0.5 * r @ r
+            return value, value
+        huber = jnp.where(jnp.abs(r) < knee, r**2 / (2 * knee) + knee / 2, jnp.abs(r))
+        return at.log_density - huber.sum(), at.log_density - jnp.abs(r).sum()
+
+    def residual(v: jax.Array, g: FactorData, heat: jax.Array) -> jax.Array:
+        at = moments(v, g, structure)
+        return jnp.sqrt(INFORMATION_SHARE) * (at.sums - g.z) / (g.noise * heat)
+
+    # No two points mirror each other: the only reflection is none.
+    still: tuple[tuple[float, ...], ...] = ((1.0,) * layout(structure).size,)
+    return hmc.Target(density, residual, still, looped=True, side_by_side=True)

@@ -1,0 +1,272 @@
+"""Method ``exact`` of a regression with factors.
+
+The sums behind the noise are sampled by ``inference.hmc`` in the coordinates of
+``factor_density.py``, where every point is valid; then the coefficients of the formula are drawn
+given the sums.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.inference import adaptation, hmc
+from noisewise.inference.results import ESS, RHAT, Posterior
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression.factor_coefficients import (
+    draw_coefficients,
+    posterior_of_factors,
+)
+from noisewise.models.linear_regression.factor_density import (
+    FactorData,
+    Moments,
+    atoms_gram,
+    layout,
+    moments,
+    observation,
+    scale_names,
+    target,
+)
+from noisewise.models.linear_regression.factor_problem import FactorProblem, subset
+from noisewise.models.linear_regression.factor_structure import Structure
+from noisewise.numerics import one_blas_thread
+from noisewise.numerics.convergence import diagnose
+
+ATTEMPTS = (1, 4, 4)
+"""As in ``exact.py``: later attempts sample this many times as long."""
+ITERATIONS_PER_CALL = 50
+"""Iterations of one compiled call of the sampler (chosen)."""
+FITTING_ROUNDS = 30
+"""Rounds of iterative proportional fitting of the first table (chosen)."""
+
+
+def run(
+    problem: FactorProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
+) -> Posterior:
+    """Sample group after group; those that did not converge get two longer attempts."""
+    begin = time.perf_counter()
+    names = (*problem.x, "intercept", "sigma2")
+    groups = len(problem.n)
+    shape = (len(names), groups)
+    user, widths = np.empty((*shape, chains, draws)), np.empty(shape)
+    rhat, ess = np.empty(shape), np.empty(shape)
+    tries, divergences = np.zeros(groups, int), np.zeros(groups, int)
+    spreads = np.empty((groups, len(problem.structure.y_terms)))
+    key = jax.random.key(seed)
+    with one_blas_thread():
+        for row in range(groups):
+            one = subset(problem, row)
+            for attempt, rounds in enumerate(ATTEMPTS):
+                fresh = jax.random.fold_in(jax.random.fold_in(key, row), attempt)
+                positions, divergences[row] = sample(fresh, one, chains, draws, rounds)
+                at = _moments(positions, _data(one), one.structure)
+                user[:, row], widths[:, row] = draw_coefficients(
+                    np.random.default_rng([seed, row, attempt]), one, at
+                )
+                rhat[:, row], ess[:, row] = (a[:, 0] for a in diagnose(user[:, [row]]))
+                spreads[row] = np.asarray(at.tau).reshape(-1, spreads.shape[1]).mean(axis=0)
+                tries[row] += 1
+                if (rhat[:, row] < RHAT).all() and (ess[:, row] >= ESS).all():
+                    break
+            if progress is not None:
+                progress(row + 1, groups)
+    details: dict[str, Any] = {
+        "tries": tries,
+        "divergences": divergences,
+        "seconds": (round(time.perf_counter() - begin, 3),),
+        "hidden": list(hidden_columns(problem)),
+        "tau": spreads,
+    }
+    return posterior_of_factors(problem, user, rhat, ess, widths, "exact", details)
+
+
+def sample(
+    key: jax.Array, problem: FactorProblem, chains: int, draws: int, rounds: int = 1
+) -> tuple[jax.Array, int]:
+    """Return positions (draw, coordinate, chain) of one group, and the divergent trajectories."""
+    structure = problem.structure
+    data = _data(problem)
+    begin, sampling = jax.random.split(key)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
+    starts = np.stack([start(rng, problem) for _ in range(chains)], axis=1)
+    spread = jnp.asarray(prior_spread(structure))[:, None]
+    aim = target(structure, problem.mechanism)
+    state = adaptation.start(jnp.asarray(starts)[..., None], spread, plain=True)
+    slower = min(rounds, 2)
+    warm = adaptation.warmup_schedule(
+        rungs=2, rung=25 * slower, windows=tuple(slower * w for w in (60, 100, 90))
+    )
+    steps = _pieces(warm) + _pieces(adaptation.sampling_schedule(draws * rounds))
+    kept: list[jax.Array] = []
+    divergences = 0
+    for number, schedule in enumerate(steps):
+        fresh = jax.random.fold_in(sampling, number)
+        state, (positions, diverged) = hmc.advance(aim, state, data, spread, fresh, schedule)
+        if not schedule.adapt[0]:
+            divergences += int(diverged.sum())
+            kept.append(positions[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds, ..., 0])
+        elif not steps[number + 1].adapt[0]:
+            state = state._replace(log_step=state.averaged)
+    return jnp.concatenate(kept)[:draws], divergences
+
+
+def _pieces(schedule: adaptation.Schedule) -> list[adaptation.Schedule]:
+    """Return the schedule in blocks of one length, so that one compilation serves all."""
+    length = -(-len(schedule.heat) // ITERATIONS_PER_CALL) * ITERATIONS_PER_CALL
+    padded = adaptation.Schedule(*(np.pad(a, (0, length - len(a)), mode="edge") for a in schedule))
+    return [
+        adaptation.Schedule(*(a[i : i + ITERATIONS_PER_CALL] for a in padded))
+        for i in range(0, length, ITERATIONS_PER_CALL)
+    ]
+
+
+def _data(problem: FactorProblem) -> FactorData:
+    return FactorData(
+        jnp.asarray(problem.z[0]), jnp.asarray(problem.noise_scale), jnp.asarray(problem.n[0])
+    )
+
+
+@partial(jax.jit, static_argnums=2)
+def _moments(positions: jax.Array, data: FactorData, structure: Structure) -> Moments:
+    """Return the moments (chain, draw, …) at positions (draw, coordinate, chain)."""
+    flat = jnp.moveaxis(positions, 2, 0)
+    at: Moments = jax.lax.map(
+        lambda chain: jax.lax.map(lambda v: moments(v, data, structure), chain), flat
+    )
+    return at
+
+
+def prior_spread(structure: Structure) -> np.ndarray:
+    """Return rough sizes of the coordinates before data are seen."""
+    at = layout(structure)
+    spread = np.ones(at.size)
+    spread[at.cells] = 2.0
+    spread[at.log_n] = 0.5
+    strata = structure.cells[0]
+    for place, length in at.x:
+        own = np.full((strata, length // strata), 0.5)
+        own[:, -1] = 3.0
+        spread[place : place + length] = own.ravel()
+    spread[at.y] = 0.5
+    spread[at.y.stop - 1] = 3.0
+    return spread
+
+
+# -- where chains start ----------------------------------------------------------------------------
+
+
+def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
+    """Return a valid point about as far from the released sums as their noise."""
+    structure, noise = problem.structure, problem.noise_scale
+    z = problem.z[0] + rng.laplace(0, noise, problem.z.shape[1])
+    n = float(problem.n[0])
+    at = layout(structure)
+    v = np.zeros(at.size)
+    blocks = list(zip(structure.blocks, observation(structure), problem.statistic.slices,
+                      strict=True))  # fmt: skip
+    counts = [(m, z[place]) for _, (kind, _, m), place in blocks if kind == "count"]
+    table = _fitted_table(structure, counts, n, noise)
+    v[at.cells] = np.log(table[1:] / table[0])
+    v[at.log_n] = np.log(n)
+    strata, others = structure.cells
+    by_stratum = table.reshape(strata, others)
+    grid, levels = structure.x_grid, len(structure.x_columns)
+    gram = np.einsum("ck,sc,cl->skl", grid, by_stratum, grid)
+    d = structure.covariates
+    whole = np.zeros((strata, levels + d, levels + d))
+    whole[:, :levels, :levels] = gram
+    products = {b.product: z[place] for b, _, place in blocks if len(b.product) == 2}
+    for j in range(d):
+        own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (j,)]
+        sums = _column_sums(structure, own, table).reshape(strata, levels)
+        cross = np.array([products[min(i, j), max(i, j)] for i in range(j)]).reshape(j, strata).T
+        e, residual = _valid(
+            np.linalg.cholesky(whole[:, : levels + j, : levels + j]),
+            np.concatenate([sums, cross], axis=1), products[j, j], noise,
+        )  # fmt: skip
+        _extend(whole, levels + j, e, residual)
+        place, length = at.x[j]
+        own_part = np.column_stack([e / np.sqrt(n), _unsoft(residual / noise)])
+        v[place : place + length] = own_part.ravel()
+    atoms = np.asarray(atoms_gram(structure, jnp.asarray(table), jnp.asarray(whole)))
+    own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (d,)]
+    sums = _column_sums(structure, own, table)
+    last = [products[j, d] for j in range(d)]
+    factor = np.linalg.cholesky(atoms)
+    e, residual = _valid(factor[None], np.concatenate([sums, *last])[None], products[d, d], noise)
+    v[at.y] = np.append(e[0] / np.sqrt(n), _unsoft(residual[0] / noise))
+    v[at.scales] = rng.normal(0, 0.5, len(scale_names(structure)))
+    return v
+
+
+def _fitted_table(
+    structure: Structure, counts: list[tuple[np.ndarray, np.ndarray]], n: float, noise: float
+) -> np.ndarray:
+    """Return cells whose margins are near the noisy counts, by iterative proportional fitting."""
+    table = np.full(int(np.prod(structure.cells)), n / np.prod(structure.cells))
+    for _ in range(FITTING_ROUNDS):
+        for margin, seen in counts:
+            wanted = np.maximum(seen, 0.3 * noise)
+            wanted *= n / wanted.sum()
+            table = table * (margin.T @ (wanted / np.maximum(margin @ table, 1e-12)))
+    return np.maximum(table, 1e-4)
+
+
+def _column_sums(
+    structure: Structure, own: list[tuple[Any, np.ndarray, np.ndarray]], table: np.ndarray
+) -> np.ndarray:
+    """Return sums of level columns from noisy sums within cells, means kept inside the box."""
+    matrices, wanted = [], []
+    for block, matrix, seen in own:
+        limit = 0.9 * (structure.margin(block.within) @ table)
+        matrices.append(matrix)
+        wanted.append(np.clip(seen, -limit, limit))
+    fitted = np.linalg.lstsq(np.concatenate(matrices), np.concatenate(wanted), rcond=None)
+    return np.asarray(fitted[0])
+
+
+def _valid(
+    factor: np.ndarray, sums: np.ndarray, square: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return e = L⁻¹ D'w and a residual sum of squares above zero."""
+    e = np.linalg.solve(factor, sums[..., None])[..., 0]
+    long = (e**2).sum(axis=-1)
+    shrink = np.sqrt(np.minimum(1.0, 0.95 * np.maximum(square, 2 * noise) / np.maximum(long, 1e-9)))
+    e = e * shrink[..., None]
+    return e, np.maximum(square - (e**2).sum(axis=-1), 0.5 * noise)
+
+
+def _extend(whole: np.ndarray, k: int, e: np.ndarray, residual: np.ndarray) -> None:
+    """Write the products of one more column into the Gram matrices."""
+    factor = np.linalg.cholesky(whole[:, :k, :k])
+    whole[:, :k, k] = whole[:, k, :k] = np.einsum("skl,sl->sk", factor, e)
+    whole[:, k, k] = (e**2).sum(axis=-1) + residual
+
+
+def _unsoft(ratio: np.ndarray) -> np.ndarray:
+    """Return t with log(1 + exp t) = ratio."""
+    ratio = np.maximum(ratio, 1e-6)
+    return np.asarray(ratio + np.log(-np.expm1(-ratio)))
+
+
+def hidden_columns(problem: FactorProblem) -> tuple[str, ...]:
+    """Return the numeric columns whose variance the noise hides; with groups, in most of them."""
+    hidden = []
+    places = list(zip(problem.structure.blocks, problem.statistic.slices, strict=True))
+    for j, name in enumerate(problem.names):
+        square = next(p for b, p in places if b.product == (j, j))
+        lines = [p for b, p in places if b.product == (j,)]
+        cells = min(p.stop - p.start for p in lines)
+        line = next(p for p in lines if p.stop - p.start == cells)
+        mean = problem.z[:, line].sum(axis=1) / problem.n
+        variance = problem.z[:, square].sum(axis=1) / problem.n - mean**2
+        error = problem.deviation / problem.n
+        error = error * np.sqrt(square.stop - square.start + 4 * mean**2 * cells)
+        if (variance < 6 * error).mean() > 0.5:
+            hidden.append(name)
+    return tuple(hidden)
