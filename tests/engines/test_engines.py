@@ -14,6 +14,7 @@ import pytest
 
 from noisewise import datasets
 from noisewise.artifact import DataError
+from noisewise.privacy import sum_plan
 from noisewise.privacy.lattice import Coded, Scaled
 from noisewise.privacy.sources import pushdown
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
@@ -114,9 +115,21 @@ def crowd(kind: type) -> pa.Table:
     return nasty(ROWS).append_column("crowd", column)
 
 
-def test_more_sums_than_fit_into_one_answer(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["all, grouped", "interactions, grouped"])
+def test_more_sums_than_fit_into_one_answer(
+    load: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setattr(pushdown, "MAX_SUMS_PER_QUERY", 4)
-    assert same(load("duckdb", table()).sum(PLANS["all, grouped"]), oracle("all, grouped"))
+    assert same(load("duckdb", table()).sum(PLANS[name]), oracle(name))
+
+
+@pytest.mark.parametrize("path", PATHS[:-1])
+def test_cells_too_many_to_be_summed_all_together(
+    load: Any, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(sum_plan, "MAX_JOINT_CELLS", 0)
+    for name in ("three factors", "interactions, filled", "interactions, grouped"):
+        assert same(load(path, table()).sum(PLANS[name]), oracle(name))
 
 
 @pytest.mark.parametrize("path", QUICK)

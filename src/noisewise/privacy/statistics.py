@@ -154,7 +154,7 @@ def _boxed_product(
     name = numeric_name(column)
     try:
         bounds = product_bounds(column, parts)
-    except (OverflowError, ReleaseError):
+    except ReleaseError:
         raise ArgumentError(
             f"bounds: those of {name} lie beyond ±1e145 or less than 2e-145 apart; use another unit"
         ) from None
