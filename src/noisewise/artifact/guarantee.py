@@ -47,7 +47,7 @@ ROUNDING = 1e-9
 (4e-16 was seen), and below what matters."""
 
 SMOOTHING = 2
-"""Variance, in squared steps of the lattice, by which discrete Gaussian noise exceeds the continuous
+"""Variance, in squared steps of the lattice, that discrete Gaussian noise has beyond the continuous
 noise that it is as private as (docs/proofs/gaussian.md, section 2)."""
 
 DISCRETENESS = 1e-8

@@ -32,8 +32,8 @@ _NUDGES = 64
 """Attempts to raise a scale until the privacy map agrees; two or three are enough."""
 
 OWNER_CAUTION = 4.0
-"""Rounding errors that a claim by the Gaussian's profile keeps in reserve: a reader adds one, and two
-machines' functions differ by at most two (docs/proofs/gaussian.md, section 4)."""
+"""Rounding errors that a claim by the Gaussian's profile keeps in reserve: a reader on a machine that
+rounds otherwise needs two of them (docs/proofs/gaussian.md, section 4)."""
 
 
 @dataclass(frozen=True)
