@@ -175,7 +175,7 @@ def test_a_release_with_a_private_search_follows_the_profile() -> None:
     assert nw.Release.from_json(release.to_json()) == release
 
 
-def claimed(release: nw.Release, **changes: float) -> nw.Release:
+def claimed(release: nw.Release, **changes: Any) -> nw.Release:
     """The same noise with another claim: refused, unless it is true."""
     return dataclasses.replace(release, guarantee=dataclasses.replace(release.guarantee, **changes))
 

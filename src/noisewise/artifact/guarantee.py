@@ -54,7 +54,7 @@ DISCRETENESS = 1e-8
 """What discrete noise adds to epsilon, and to delta as a share, for 2**27 numbers at SMOOTHING
 (docs/proofs/gaussian.md, section 2): more than any file holds."""
 
-PROFILE_ERROR = 2.0**-48
+PROFILE_ERROR = 2.0**-46
 """Relative rounding error of the profile's two terms, times (1 + b)² (docs/proofs/gaussian.md,
 section 4)."""
 

@@ -32,8 +32,8 @@ _NUDGES = 64
 """Attempts to raise a scale until the privacy map agrees; two or three are enough."""
 
 OWNER_CAUTION = 4.0
-"""Rounding errors that a claim by the Gaussian's profile keeps in reserve: a reader on a machine that
-rounds otherwise needs two of them (docs/proofs/gaussian.md, section 4)."""
+"""Rounding errors that a claim by the Gaussian's profile keeps in reserve, so that a reader on a
+machine that rounds otherwise agrees (docs/proofs/gaussian.md, section 4)."""
 
 
 @dataclass(frozen=True)
@@ -67,27 +67,19 @@ def calibrate(
         cost: the share of the budget.
         smoothing: the variance that Gaussian noise must have beyond this (`Guarantee.smoothing`).
     """
+    if mechanism == "laplace" and bound.l1 >= 2**63:
+        raise ArgumentError(
+            "max_records: so many records of a person could move the sums beyond 64-bit "
+            "integers; let fewer count, or release fewer columns"
+        )
     if mechanism == "laplace":
-        if bound.l1 >= 2**63:
-            raise ArgumentError(
-                "max_records: so many records of a person could move the sums beyond 64-bit "
-                "integers; let fewer count, or release fewer columns"
-            )
-        return _fit(mechanism, bound.l1, bound.l1 / cost, cost, _laplace)
+        return _fit(mechanism, bound, bound.l1 / cost, cost)
     scale = math.hypot(bound.l2 / math.sqrt(2 * cost), math.sqrt(smoothing))
-    return _fit(
-        mechanism, bound.l2, scale, cost, _gaussian,
-        lambda noise: bound.cost(noise, smoothing) <= Fraction(cost),
-    )  # fmt: skip
+    return _fit(mechanism, bound, scale, cost, smoothing)
 
 
 def _fit(
-    mechanism: Mechanism,
-    d_in: float,
-    scale: float,
-    cost: float,
-    make: Callable[[float], Any],
-    covers: Callable[[Noise], bool] = lambda _: True,
+    mechanism: Mechanism, bound: Sensitivity, scale: float, cost: float, smoothing: int = 0
 ) -> Calibrated:
     """Nudge the scale up by single floating-point steps until the map keeps the promise."""
     if not MIN_SCALE <= scale < MAX_SCALE:
@@ -95,12 +87,12 @@ def _fit(
             f"epsilon: a budget share of {cost!r} needs noise of scale {scale:.3g}, "
             f"outside [{MIN_SCALE:.3g}, {MAX_SCALE:.3g})"
         )
+    d_in, make = (bound.l1, _laplace) if mechanism == "laplace" else (bound.l2, _gaussian)
     for _ in range(_NUDGES):
-        measurement = make(scale)
-        if Fraction(measurement.map(d_in)) <= Fraction(cost):
-            noise = Noise(mechanism, scale, float(d_in), cost)
-            if covers(noise):
-                return Calibrated(noise, measurement)
+        measurement, noise = make(scale), Noise(mechanism, scale, float(d_in), cost)
+        spent = max(Fraction(measurement.map(d_in)), bound.cost(noise, smoothing))
+        if spent <= Fraction(cost):
+            return Calibrated(noise, measurement)
         scale *= 1 + 2**-50
     raise AssertionError(f"OpenDP's privacy map exceeds {cost!r} at scale {scale!r}")
 
