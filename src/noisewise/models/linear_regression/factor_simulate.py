@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 from scipy import stats
 
 from noisewise.artifact import ArgumentError, Bounds
@@ -28,8 +32,31 @@ from noisewise.models.linear_regression.column_laws import (
     separated,
 )
 from noisewise.models.linear_regression.design_matrix import design_matrix
-from noisewise.models.linear_regression.factor_problem import FactorProblem, noisy_sizes
+from noisewise.models.linear_regression.factor_coefficients import _owner_response
+from noisewise.models.linear_regression.factor_density import (
+    CELL_SHARE,
+    FARTHEST,
+    LEAST_CELL,
+    atoms_gram,
+    scale_names,
+)
+from noisewise.models.linear_regression.factor_density import _covariate_prior as covariate_prior
+from noisewise.models.linear_regression.factor_density import _released as released
+from noisewise.models.linear_regression.factor_density import _response_prior as response_prior
+from noisewise.models.linear_regression.factor_problem import (
+    FactorProblem,
+    atoms_of_design,
+    noisy_sizes,
+)
 from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
+from noisewise.models.linear_regression.factor_structure import Structure
+from noisewise.models.linear_regression.scale_free import (
+    COVARIATE_SCALE,
+    ERROR_SCALE,
+    ERROR_SHAPE,
+    SLOPE_SCALE,
+    SLOPE_UNIT,
+)
 from noisewise.simulate.trials import CELLS, Trials, check_guesses, noise
 
 EXPLAINED = 0.5
@@ -40,6 +67,13 @@ TRIALS, TRIALS_OF_MANY = 12, 3
 """Trials of a plan, and those with many columns, each of which takes minutes (chosen)."""
 MANY_COLUMNS = 20
 """Columns of a design that are many (chosen)."""
+
+PROPOSALS, MAX_BATCHES = 2000, 500
+"""Draws from the prior in one batch, and batches before giving up: a million in all (chosen)."""
+REACH = 4
+"""Noise scales by which a noisy sum may lie outside what records in the box add up to (chosen)."""
+MEANS = 1.3
+"""Half the range of records' means that are drawn (chosen): beyond, the wall lets nothing pass."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +238,13 @@ def noisy_trials(
 ) -> Trials[FactorProblem]:
     """Return trials whose exact sums (trial, component) are given, with this problem's noise."""
     z = sums + noise(rng, problem.noise_scale, problem.mechanism, sums.shape, whole=False)
+    return _as_trials(problem, z, truth, n)
+
+
+def _as_trials(
+    problem: FactorProblem, z: np.ndarray, truth: np.ndarray, n: int
+) -> Trials[FactorProblem]:
+    """Return noisy sums (trial, component) as the groups of one problem."""
     least = len(problem.design) + 2
     sizes = np.full(len(z), float(n))
     if problem.noisy_n:
@@ -239,3 +280,131 @@ def scene(
             both = np.concatenate([own, table[problem.y][..., None]], axis=-1)
             total += np.swapaxes(both, 1, 2) @ both
     return FactorScene(problem, n, truth, sums, plain, clamped, guess, outside)
+
+
+# -- truths from the prior -------------------------------------------------------------------------
+
+
+def from_prior(
+    rng: np.random.Generator, problem: FactorProblem, trials: int
+) -> Trials[FactorProblem]:
+    """Draw truths from the prior, sums given them, and noise of the release's scale.
+
+    Draws count with the weight of the wall around means within cells, and those whose *noisy* sums
+    could not come from records in the box are left out: a posterior is right for every z, hence
+    also for those kept.
+    """
+    own = _owner_response(problem, *atoms_of_design(problem))
+    if own is None:
+        raise ArgumentError("formula: a check needs the owner's own; leave it out")
+    back, shift = own
+    n, half = float(problem.n[0]), problem.bounds[-1].half_width
+    slack = REACH * problem.noise_scale
+    kept_sums: list[np.ndarray] = []
+    kept_truth: list[np.ndarray] = []
+    for _ in range(MAX_BATCHES):
+        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), PROPOSALS)
+        drawn = _drawn_sums(keys, jnp.asarray(n), problem.structure)
+        sums, theta, variance, wall = (np.asarray(part) for part in drawn)
+        z = sums + noise(rng, problem.noise_scale, problem.mechanism, sums.shape, whole=False)
+        fits = (np.abs(z) <= n + slack).all(axis=1) & np.isfinite(theta).all(axis=1)
+        fits &= np.log(rng.random(PROPOSALS)) < wall
+        truth = half * theta @ back.T
+        truth[:, -1] += shift
+        kept_sums.append(z[fits])
+        kept_truth.append(np.column_stack([truth, half**2 * variance])[fits])
+        if sum(map(len, kept_sums)) >= trials:
+            z, truth = np.concatenate(kept_sums)[:trials], np.concatenate(kept_truth)[:trials]
+            return _as_trials(problem, z, truth, round(n))
+    raise ArgumentError(
+        f"prior: of {MAX_BATCHES * PROPOSALS:,} draws from it fewer than the {trials} trials "
+        "wanted fit the bounds; ask for fewer trials"
+    )
+
+
+@partial(jax.jit, static_argnums=2)
+def _drawn_sums(
+    keys: jax.Array, n: jax.Array, structure: Structure
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return released sums, coefficients of atoms, σ² and the log weight of the wall, per key."""
+    return jax.vmap(lambda key: _drawn(key, n, structure))(keys)
+
+
+def _drawn(
+    key: jax.Array, n: jax.Array, structure: Structure
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Draw as ``factor_density.py`` describes: cells, covariates in order, the response."""
+    fresh = iter(jax.random.split(key, 4 + 6 * (structure.covariates + 1)))
+    strata, others = structure.cells
+    d = structure.covariates
+    shares = jax.random.dirichlet(next(fresh), jnp.full(strata * others, CELL_SHARE))
+    table = n * shares + LEAST_CELL
+    scales = _drawn_scales(next(fresh), structure)
+    by_stratum = table.reshape(strata, others)
+    sizes = by_stratum.sum(axis=1)
+    grid = structure.x_grid
+    factor = jnp.linalg.cholesky(jnp.einsum("ck,sc,cl->skl", grid, by_stratum, grid))
+    for j in range(d):
+        rate = _beta_prime_draw(next(fresh), COVARIATE_SCALE)
+        precision = covariate_prior(structure, scales, j, factor, sizes)[0]
+        e, residual, _, _ = jax.vmap(_drawn_column, in_axes=(0, 0, 0, 0, None))(
+            jax.random.split(next(fresh), strata), sizes, factor, precision, rate
+        )
+        row = jnp.concatenate([e, jnp.sqrt(residual)[:, None]], axis=1)[:, None]
+        factor = jnp.concatenate([jnp.pad(factor, ((0, 0), (0, 0), (0, 1))), row], axis=1)
+    whole = jnp.einsum("skl,sml->skm", factor, factor)
+    gram = atoms_gram(structure, table, whole)
+    chol = jnp.linalg.cholesky(gram)
+    precision = response_prior(structure, scales, factor, n)[0]
+    rate = _beta_prime_draw(next(fresh), ERROR_SCALE)
+    e, residual, theta, variance = _drawn_column(next(fresh), n, chol, precision, rate)
+    cross = chol @ e
+    gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
+    sums, wall = released(structure, table, whole, gram)
+    return sums, theta, variance, wall
+
+
+def _drawn_column(
+    key: jax.Array, n: jax.Array, factor: jax.Array, precision: jax.Array, rate: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Draw e and R of a column given its design's factor, its coefficients and its variance.
+
+    The constant, the first, is flat: the mean of the records is even in the box, and the law's
+    constant is normal around what that says.
+    """
+    first, second, third, fourth, fifth = jax.random.split(key, 5)
+    k = len(factor)
+    variance = rate / jax.random.gamma(first, ERROR_SHAPE)
+    white = jax.random.normal(second, (k,))
+    slopes = jnp.zeros(0)
+    if k > 1:
+        chol = jnp.linalg.cholesky(precision[1:, 1:])
+        normal = jax.random.normal(third, (k - 1,))
+        slopes = jnp.sqrt(variance) * solve_triangular(chol, normal, lower=True, trans=1)
+    mean = jax.random.uniform(fourth, minval=-MEANS, maxval=MEANS) * jnp.sqrt(n)
+    constant = mean - jnp.sqrt(variance) * white[0] - factor[1:, 0] @ slopes
+    theta = jnp.concatenate([constant[None] / factor[0, 0], slopes])
+    e = factor.T @ theta + jnp.sqrt(variance) * white
+    free = jnp.maximum(n - k, 1.0)
+    return e, variance * 2 * jax.random.gamma(fifth, free / 2), theta, variance
+
+
+def _drawn_scales(key: jax.Array, structure: Structure) -> dict[tuple[str, int, int], jax.Array]:
+    """Draw log τ of effects and strata and log g of slopes."""
+    names = scale_names(structure)
+    keys = jax.random.split(key, len(names))
+    return {
+        name: jnp.log(SLOPE_UNIT * _beta_prime_draw(own, SLOPE_SCALE))
+        if name[0] == "slopes"
+        else jax.random.normal(own)
+        for name, own in zip(names, keys, strict=True)
+    }
+
+
+def _beta_prime_draw(key: jax.Array, exponents: tuple[float, float]) -> jax.Array:
+    """Draw from BetaPrime(low, high), a ratio of gammas, in logarithms for tiny shapes."""
+    above, below = (
+        jax.random.loggamma(own, shape)
+        for own, shape in zip(jax.random.split(key), exponents, strict=True)
+    )
+    return jnp.exp(jnp.clip(above - below, -2 * FARTHEST, 2 * FARTHEST))
