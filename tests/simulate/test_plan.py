@@ -81,6 +81,9 @@ def test_widths_of_a_binary_covariate_come_true() -> None:
     bell = planned(n, [epsilon], methods=["exact"], guesses=truth)
     assert found.row(epsilon, "exact", "x").width == pytest.approx(real["x"], rel=0.1)
     assert bell.row(epsilon, "exact", "x").width > 2 * real["x"]
+    assert not any("bell curve" in w for w in found.warnings)
+    scarce = planned(200, [1.0], methods=["exact"], guesses={"sigma": 0.1}, trials=10)
+    assert any("'x' is taken for a bell curve between 0 and 1" in w for w in scarce.warnings)
 
 
 @pytest.mark.parametrize(

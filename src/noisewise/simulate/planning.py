@@ -242,6 +242,7 @@ def _warnings(planned: Plan, release: Release, clamped: np.ndarray | None) -> tu
         *_tight_bounds(planned, clamped),
         *_wide_bounds(planned, release),
         *_loud_noise(planned),
+        *_bell_curves(planned, release),
         *_low_coverage(planned),
         *_private_bounds(planned, release),
     )
@@ -313,6 +314,23 @@ def _loud_noise(planned: Plan) -> list[str]:
             warnings.append(
                 f"At epsilon = {epsilon:g} intervals would be up to {max(ratios):.1f} times as "
                 "wide as without privacy."
+            )
+    return warnings
+
+
+def _bell_curves(planned: Plan, release: Release) -> list[str]:
+    """Ask whether costly columns between 0 and 1, which nothing was said of, are binary."""
+    warnings = []
+    for column, limits in release.bounds.items():
+        name, spread = f"sd:{column}", planned.guess.get(f"sd:{column}")
+        if (limits.lower, limits.upper) != (0, 1) or column not in planned.without:
+            continue
+        widths = [planned.row(e, planned.methods[0], column).width for e in planned.epsilons]
+        costly = max(widths) > COSTLY_WIDTH * planned.without[column]
+        if costly and spread is not None and math.isclose(spread, 1 / (2 * REACH)):
+            warnings.append(
+                f"{column!r} is taken for a bell curve between 0 and 1 ({name} = {spread:.3g}). If "
+                "its values are 0 and 1, guess it to be binary: intervals would be far narrower."
             )
     return warnings
 
