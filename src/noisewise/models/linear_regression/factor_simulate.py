@@ -11,6 +11,7 @@ a factor's levels are evenly spaced), and products and interactions have no effe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,13 +34,7 @@ from noisewise.models.linear_regression.column_laws import (
 )
 from noisewise.models.linear_regression.design_matrix import design_matrix
 from noisewise.models.linear_regression.factor_coefficients import _owner_response
-from noisewise.models.linear_regression.factor_density import (
-    CELL_SHARE,
-    FARTHEST,
-    LEAST_CELL,
-    atoms_gram,
-    scale_names,
-)
+from noisewise.models.linear_regression.factor_density import FARTHEST, atoms_gram, scale_names
 from noisewise.models.linear_regression.factor_density import _covariate_prior as covariate_prior
 from noisewise.models.linear_regression.factor_density import _released as released
 from noisewise.models.linear_regression.factor_density import _response_prior as response_prior
@@ -50,6 +45,14 @@ from noisewise.models.linear_regression.factor_problem import (
 )
 from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
 from noisewise.models.linear_regression.factor_structure import Structure
+from noisewise.models.linear_regression.factor_tables import (
+    CELL_SHARE,
+    LOG_ASSOCIATION,
+    NEGATIVE,
+    Tables,
+    pairs,
+    tables_at,
+)
 from noisewise.models.linear_regression.scale_free import (
     COVARIATE_SCALE,
     ERROR_SCALE,
@@ -304,10 +307,11 @@ def from_prior(
     kept_truth: list[np.ndarray] = []
     for _ in range(MAX_BATCHES):
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), PROPOSALS)
-        drawn = _drawn_sums(keys, jnp.asarray(n), problem.structure)
+        size = jnp.asarray(n), jnp.asarray(problem.noise_scale)
+        drawn = _drawn_sums(keys, *size, problem.structure)
         sums, theta, variance, wall = (np.asarray(part) for part in drawn)
         z = sums + noise(rng, problem.noise_scale, problem.mechanism, sums.shape, whole=False)
-        fits = (np.abs(z) <= n + slack).all(axis=1) & np.isfinite(theta).all(axis=1)
+        fits = (np.abs(z) <= n + slack).all(axis=1) & np.isfinite(sums).all(axis=1)
         fits &= np.log(rng.random(PROPOSALS)) < wall
         truth = half * theta @ back.T
         truth[:, -1] += shift
@@ -322,28 +326,24 @@ def from_prior(
     )
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(jax.jit, static_argnums=3)
 def _drawn_sums(
-    keys: jax.Array, n: jax.Array, structure: Structure
+    keys: jax.Array, n: jax.Array, scale: jax.Array, structure: Structure
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Return released sums, coefficients of atoms, σ² and the log weight of the wall, per key."""
-    return jax.vmap(lambda key: _drawn(key, n, structure))(keys)
+    """Return released sums, coefficients of atoms, σ² and the log weight of the walls, per key."""
+    return jax.vmap(lambda key: _drawn(key, n, scale, structure))(keys)
 
 
 def _drawn(
-    key: jax.Array, n: jax.Array, structure: Structure
+    key: jax.Array, n: jax.Array, scale: jax.Array, structure: Structure
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Draw as ``factor_density.py`` describes: cells, covariates in order, the response."""
     fresh = iter(jax.random.split(key, 4 + 6 * (structure.covariates + 1)))
-    strata, others = structure.cells
-    d = structure.covariates
-    shares = jax.random.dirichlet(next(fresh), jnp.full(strata * others, CELL_SHARE))
-    table = n * shares + LEAST_CELL
+    strata, d = len(structure.stratum_levels), structure.covariates
     scales = _drawn_scales(next(fresh), structure)
-    by_stratum = table.reshape(strata, others)
-    sizes = by_stratum.sum(axis=1)
-    grid = structure.x_grid
-    factor = jnp.linalg.cholesky(jnp.einsum("ck,sc,cl->skl", grid, by_stratum, grid))
+    tables, below = _drawn_tables(next(fresh), n, scale, scales, structure)
+    sizes = tables.x_gram[:, 0, 0]
+    factor = jnp.linalg.cholesky(tables.x_gram)
     for j in range(d):
         rate = _beta_prime_draw(next(fresh), COVARIATE_SCALE)
         precision = covariate_prior(structure, scales, j, factor, sizes)[0]
@@ -353,15 +353,50 @@ def _drawn(
         row = jnp.concatenate([e, jnp.sqrt(residual)[:, None]], axis=1)[:, None]
         factor = jnp.concatenate([jnp.pad(factor, ((0, 0), (0, 0), (0, 1))), row], axis=1)
     whole = jnp.einsum("skl,sml->skm", factor, factor)
-    gram = atoms_gram(structure, table, whole)
+    gram = atoms_gram(structure, tables.y_gram, whole)
     chol = jnp.linalg.cholesky(gram)
     precision = response_prior(structure, scales, factor, n)[0]
     rate = _beta_prime_draw(next(fresh), ERROR_SCALE)
     e, residual, theta, variance = _drawn_column(next(fresh), n, chol, precision, rate)
     cross = chol @ e
     gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
-    sums, wall = released(structure, table, whole, gram)
-    return sums, theta, variance, wall
+    sums, wall = released(structure, tables, whole, gram)
+    return sums, theta, variance, wall + below
+
+
+def _drawn_tables(
+    key: jax.Array,
+    n: jax.Array,
+    scale: jax.Array,
+    scales: Mapping[tuple[str, int, int], jax.Array],
+    structure: Structure,
+) -> tuple[Tables, jax.Array]:
+    """Draw tables as ``factor_tables.py`` describes, and the log weight of cells below zero."""
+    if not structure.pairwise:
+        logits = _drawn_logits(key, math.prod(structure.cells))
+        return tables_at(logits, n, scale, jnp.zeros(0), structure), jnp.zeros(())
+    keys = iter(jax.random.split(key, len(structure.sizes) + len(pairs(structure))))
+    w = [_drawn_logits(next(keys), c) for c in structure.sizes]
+    roots = [jnp.sqrt(n * jax.nn.softmax(jnp.concatenate([jnp.zeros(1), v]))) for v in w]
+    spreads = jnp.array([scales["association", f, g] for f, g in pairs(structure)])
+    for (f, g), log_nu in zip(pairs(structure), spreads, strict=True):
+        a, b = roots[f], roots[g]
+        white = jax.random.normal(next(keys), (len(a), len(b)))
+        # Rows and columns of E add up to zero.
+        white = white - jnp.outer(a, a @ white) / n
+        white = white - jnp.outer(white @ b, b) / n
+        known = jnp.exp(log_nu) * jnp.outer(a, b) / jnp.sqrt(n)
+        apart, unit = (known * white)[1:, 1:], known[1:, 1:]
+        w.append((apart * jnp.sqrt(1 / scale**2 + 1 / unit**2)).reshape(-1))
+    tables = tables_at(jnp.concatenate(w), n, scale, spreads, structure)
+    cells = jnp.concatenate([tables.cells(pair) for pair in pairs(structure)])
+    return tables, -0.5 * (jnp.minimum(cells / (NEGATIVE * scale), 0.0) ** 2).sum()
+
+
+def _drawn_logits(key: jax.Array, cells: int) -> jax.Array:
+    """Draw shares ~ Dirichlet(½) as logits against the first."""
+    logs = jax.random.loggamma(key, CELL_SHARE, (cells,))
+    return logs[1:] - logs[0]
 
 
 def _drawn_column(
@@ -390,13 +425,13 @@ def _drawn_column(
 
 
 def _drawn_scales(key: jax.Array, structure: Structure) -> dict[tuple[str, int, int], jax.Array]:
-    """Draw log τ of effects and strata and log g of slopes."""
+    """Draw log τ of effects and strata, log g of slopes, log ν of tables."""
     names = scale_names(structure)
     keys = jax.random.split(key, len(names))
     return {
         name: jnp.log(SLOPE_UNIT * _beta_prime_draw(own, SLOPE_SCALE))
         if name[0] == "slopes"
-        else jax.random.normal(own)
+        else jax.random.normal(own) + LOG_ASSOCIATION * (name[0] == "association")
         for name, own in zip(names, keys, strict=True)
     }
 

@@ -29,7 +29,7 @@ from noisewise.models.linear_regression import (
     factor_simulate,
     scale_free,
 )
-from noisewise.models.linear_regression.analyst import ANALYST
+from noisewise.models.linear_regression.analyst import ANALYST, FACTOR_METHODS
 from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.column_laws import ColumnLaw, numeric_law, separated
 from noisewise.models.linear_regression.factor_problem import FactorProblem
@@ -295,7 +295,7 @@ class RegressionSimulator(BatchSimulator[RegressionProblem | FactorProblem]):
     def usual_methods(self, release: Release) -> tuple[str, ...]:
         """Return the methods worth trying, best first."""
         if any(block.statistic.kind == CellSums.kind for block in release.blocks):
-            return ("exact", "naive")
+            return tuple(FACTOR_METHODS)
         return ("exact", "gibbs-update", "naive")
 
     def yardstick(self, methods: tuple[str, ...]) -> tuple[str, ...]:
