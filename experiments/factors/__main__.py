@@ -65,7 +65,7 @@ def least_squares(train: Table, test: Table, epsilon: float, seed: int) -> np.nd
 
 def posterior_mean(noise: str) -> Fit:
     """Return predictions by the posterior mean of a release with that noise."""
-    words: dict[str, Any] = {"noise": "gaussian", "delta": DELTA} if noise == "gaussian" else {}
+    words: dict[str, Any] = {"mechanism": "gaussian", "delta": DELTA} if noise == "gaussian" else {}
 
     def fit(train: Table, test: Table, epsilon: float, seed: int) -> np.ndarray:
         with warnings.catch_warnings():
