@@ -1,7 +1,7 @@
 """Do 95 % intervals of a regression with factors cover, and how wide are they?
 
 python -m experiments.factors.calibration [--what fixed prior rare widths] [--trials 400]
-                                          [--processes 2] [--seed 0] [--out FILE]
+                                          [--cell 0] [--processes 2] [--seed 0] [--out FILE]
 
 ``fixed``: one truth, x skewed and errors not normal; ``prior``: truths from the prior of the
 analysis; both with two numeric columns, factors of two and five levels and an interaction, at three
@@ -21,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ SLOPES = (0.5, 0.9)
 """Slopes of x within the levels of A."""
 RARE_RECORDS = 3
 """Records of the rarest level, in ``rare``."""
-SAMPLES_PER_TASK = 10
+SAMPLES_PER_TASK = 5
 """Trials that a process does before it takes the next (chosen)."""
 CHAINS, DRAWS = 4, 1000
 """As ``infer`` has by default."""
@@ -201,22 +202,31 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--cell", type=int, help="only this one of each part's (n, epsilon)")
+    parser.add_argument("--out", type=Path, help="written after every few trials")
+    parser.add_argument("--read", type=Path, help="only summarise such a file")
     given = parser.parse_args()
-    kept = []
+    if given.read:
+        for part in json.loads(given.read.read_text()):
+            print(summary(Cell(**part["cell"]), part["results"]))
+        return
+    chosen = slice(None) if given.cell is None else slice(given.cell, given.cell + 1)
+    kept: list[dict[str, Any]] = []
     # Spawned, not forked: JAX runs threads.
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
-        for cell in (c for what in given.what for c in cells_of(what, given.seed)):
+        for cell in (c for what in given.what for c in cells_of(what, given.seed)[chosen]):
             share = max(1, min(SAMPLES_PER_TASK, given.trials // given.processes))
             tasks = [
                 replace(cell, first=first, last=min(first + share, given.trials))
                 for first in range(0, given.trials, share)
             ]
-            results = [r for some in pool.map(run_some, tasks) for r in some]
-            print(summary(cell, results), flush=True)
+            results: list[dict[str, list[float]]] = []
             kept.append({"cell": asdict(cell), "names": names_of(cell.what), "results": results})
-            if given.out:
-                given.out.write_text(json.dumps(kept))
+            for some in pool.map(run_some, tasks):
+                results += some
+                if given.out:
+                    given.out.write_text(json.dumps(kept))
+            print(summary(cell, results), flush=True)
 
 
 if __name__ == "__main__":
