@@ -15,17 +15,21 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from noisewise.artifact import ArgumentError, Level
+from noisewise.artifact import ArgumentError, Level, ReleaseError, validation
 
 INTERCEPT = "intercept"
 """The name of the constant column."""
 
 MAX_DEGREE = 8
 """The highest power or product of columns in a term (chosen)."""
+
+MAX_TERMS = 500
+"""The terms of a formula at most (chosen): ``(a + b + …)**9`` in a file must not fill memory."""
 
 
 @dataclass(frozen=True)
@@ -84,48 +88,44 @@ class Formula:
         covered: set[tuple[tuple[str, ...], frozenset[str]]] = {((), frozenset())}
         columns: list[DesignColumn] = []
         for term in sorted(self.terms, key=lambda t: len(t.factors) + bool(t.numeric)):
-            spanned = [
-                frozenset(s)
-                for k in range(len(term.factors) + 1)
-                for s in itertools.combinations(term.factors, k)
-            ]
-            fresh = [s for s in spanned if (term.numeric, s) not in covered]
-            covered |= {(term.numeric, s) for s in fresh}
-            for reduced, whole in _merged(fresh, term.factors):
-                columns += self._coded(term, reduced, whole, levels)
+            sizes = range(len(term.factors) + 1)
+            spanned = [s for k in sizes for s in itertools.combinations(term.factors, k)]
+            fresh = [s for s in spanned if (term.numeric, frozenset(s)) not in covered]
+            covered |= {(term.numeric, frozenset(s)) for s in fresh}
+            for coding in _merged([dict.fromkeys(subset, False) for subset in fresh]):
+                columns += self._coded(term, coding, levels)
         order = {t.text: i for i, t in enumerate(self.terms)}
         columns.sort(key=lambda c: order[c.term])
         return (*columns, DesignColumn(INTERCEPT))
 
     def _coded(
-        self,
-        term: Term,
-        reduced: Collection[str],
-        whole: Collection[str],
-        levels: Mapping[str, tuple[Level, ...]],
+        self, term: Term, coding: Coding, levels: Mapping[str, tuple[Level, ...]]
     ) -> Iterator[DesignColumn]:
-        """Yield the columns of a term: some factors without their reference, some with all."""
-        coded = [f for f in term.factors if f in reduced or f in whole]
-        choices = [
-            [i for i in range(len(levels[f])) if f in whole or i != self._reference(f, levels)]
-            for f in coded
-        ]
-        for chosen in itertools.product(*choices):
+        """Yield the columns of a term whose factors are coded so, the first factor fastest."""
+        coded = [f for f in term.factors if f in coding]
+        left_out = {f: None if coding[f] else self._reference(f, levels) for f in coded}
+        choices = [[i for i in range(len(levels[f])) if i != left_out[f]] for f in coded]
+        for reverse in itertools.product(*reversed(choices)):
+            chosen = tuple(zip(coded, reversed(reverse), strict=True))
             named = {
-                f: f"{self.labels[f]}[{'' if f in whole else 'T.'}{levels[f][i]}]"
-                for f, i in zip(coded, chosen, strict=True)
+                f: f"{self.labels[f]}[{'' if coding[f] else 'T.'}{levels[f][i]}]" for f, i in chosen
             }
-            yield DesignColumn(
-                self._name(term, named), term.numeric, tuple(zip(coded, chosen, strict=True)),
-                term.text,
-            )  # fmt: skip
+            yield DesignColumn(self._name(term, named), term.numeric, chosen, term.text)
 
     def _name(self, term: Term, named: Mapping[str, str]) -> str:
         """Return the elements of a term in the order in which they were written."""
         parts = _elements(term.text)
         by_label = {self.labels[f]: f for f in term.factors}
-        words = [named.get(by_label[p], "") if p in by_label else p for p in parts]
+        plain = [p.strip("`") for p in parts]
+        words = [named.get(by_label[p], "") if p in by_label else p for p in plain]
         return ":".join(w for w in words if w)
+
+    def check_references(self, levels: Mapping[str, tuple[Level, ...]]) -> None:
+        """Raise an ArgumentError where a factor has no levels, or its reference is none of them."""
+        for factor in self.factors:
+            if factor not in levels:
+                raise ArgumentError(f"formula: {factor!r} has no levels")
+            self._reference(factor, levels)
 
     def _reference(self, factor: str, levels: Mapping[str, tuple[Level, ...]]) -> int:
         wanted = self.references.get(factor)
@@ -138,22 +138,26 @@ class Formula:
         raise ArgumentError(f"formula: {wanted!r} is not a level of {factor}; there are {listed}")
 
 
-def _merged(
-    fresh: list[frozenset[str]], factors: tuple[str, ...]
-) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield sets of factors to be coded (without reference, with all levels).
+Coding = dict[str, bool]
+"""Factors of a term, and whether each has a column for all its levels, the reference too."""
 
-    Two sets that differ by one factor become one in which that factor has all its levels.
+
+def _merged(codings: Iterable[Coding]) -> list[Coding]:
+    """Return the fewest codings that span the same columns, as formulaic does.
+
+    Two that differ by one factor without its reference become one in which it has all its levels.
     """
-    left = list(fresh)
-    while left:
-        small = left.pop(0)
-        partner = next((f for f in factors if f not in small and small | {f} in left), None)
-        if partner is None:
-            yield small, frozenset()
+    merged: list[Coding] = []
+    for coding in sorted(codings, key=len):
+        for smaller in merged:
+            more = coding.items() - smaller.items()
+            if len(smaller) == len(coding) - 1 and len(more) == 1 and not dict(more).popitem()[1]:
+                others = [other for other in merged if other is not smaller]
+                merged = _merged([*others, coding | {next(iter(more))[0]: True}])
+                break
         else:
-            left.remove(small | {partner})
-            yield small, frozenset({partner})
+            merged.append(coding)
+    return merged
 
 
 def parse(text: object, factors: Collection[str] = ()) -> Formula:
@@ -168,38 +172,90 @@ def parse(text: object, factors: Collection[str] = ()) -> Formula:
         ('sex',)
     """
     if not isinstance(text, str):
-        raise ArgumentError(f"formula: must be a text such as 'wages ~ age', not {text!r}")
+        kind = type(text).__name__
+        raise ArgumentError(f"formula: must be a text such as 'wages ~ age', not {kind}")
+    line = " ".join(part.strip() for part in text.splitlines()).strip()
+    try:
+        validation.text(line, "formula:")
+        response, raw_terms = _parsed(line)
+        labels: dict[str, str] = {}
+        references: dict[str, str | int] = {}
+        terms = [_term(raw, factors, labels, references) for raw in raw_terms if raw.degree]
+    except ReleaseError as error:
+        raise ArgumentError(str(error)) from None
+    except RecursionError:
+        raise ArgumentError("formula: has too many terms, or parentheses within others") from None
+    if len(terms) == len(raw_terms):
+        raise ArgumentError("formula: every regression has an intercept; leave out '- 1' and '0 +'")
+    _check(line, response, terms)
+    return Formula(line, response, tuple(terms), labels, references)
+
+
+def _parsed(text: str) -> tuple[str, list[Any]]:
+    """Return the response and formulaic's terms, the constant among them."""
     from formulaic import Formula as Parsed
+    from formulaic import SimpleFormula
     from formulaic.errors import FormulaicError
+    from formulaic.parser import DefaultFormulaParser
 
     try:
+        if _most_terms(DefaultFormulaParser().get_ast(text)) > MAX_TERMS:
+            raise ArgumentError(f"formula: has more than {MAX_TERMS} terms")
         parsed = Parsed(text)
     except (FormulaicError, SyntaxError, ValueError) as error:
-        if "~." in text.replace(" ", ""):
+        if isinstance(error, ArgumentError):
+            raise
+        if "`.` operator" in str(error):
             raise ArgumentError("formula: name the columns; '.' does not say which") from None
         words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
-        raise ArgumentError(f"formula: {text!r} cannot be read: {words[0]}") from None
-    if not hasattr(parsed, "lhs") or len(list(parsed.lhs)) != 1:
-        raise ArgumentError(f"formula: {text!r} must have one response, as in 'wages ~ age'")
-    response = _response(next(iter(parsed.lhs)))
-    labels: dict[str, str] = {}
-    references: dict[str, str | int] = {}
-    terms = []
-    constant = False
-    for raw in parsed.rhs:
-        if raw.degree == 0:
-            constant = True
-            continue
-        terms.append(_term(raw, factors, labels, references))
-    if not constant:
-        raise ArgumentError("formula: every regression has an intercept; leave out '- 1' and '0 +'")
-    _check(text, response, terms)
-    return Formula(text, response, tuple(terms), labels, references)
+        why = words[0].partition(" (tip")[0].rstrip(".")
+        for theirs, ours in PLAINER.items():
+            why = re.sub(theirs, ours, why)
+        raise ArgumentError(f"formula: {validation.shown(text)} cannot be read: {why}") from None
+    sides = getattr(parsed, "lhs", None), getattr(parsed, "rhs", None)
+    if not all(isinstance(side, SimpleFormula) for side in sides) or len(parsed.lhs) != 1:
+        raise ArgumentError(
+            f"formula: {validation.shown(text)} must have one response and its terms, as in "
+            "'wages ~ age + educ'"
+        )
+    return _response(parsed.lhs[0]), list(parsed.rhs)
+
+
+PLAINER = {
+    r"Could not find matching context marker": "a parenthesis lacks its partner",
+    r"Formula ended before .* Expected: (.)": r"it ends before a closing \1",
+    r"Operator (`.*`) has insuffient.*": r"something is missing beside \1",
+    r"Operator (`.*`) is .*incorrectly used": r"\1 is in the wrong place",
+    r"Missing operator": "a sign such as + is missing",
+    r"Unexpected token .* character": "unexpected character",
+}
+"""What formulaic says of a formula, and what we say."""
+
+
+def _most_terms(node: Any) -> int:
+    """Return a bound on the number of terms that a part of a formula becomes."""
+    counts = [_most_terms(part) for part in getattr(node, "args", ())]
+    operator = str(getattr(node, "operator", ""))
+    if len(counts) < 2 or operator in ("~", "+", "-", "|"):
+        return min(sum(counts, start=not counts), MAX_TERMS + 1)
+    if operator in ("**", "^"):
+        power = str(node.args[1])
+        if power.isdecimal() and not hasattr(node.args[0], "args"):
+            name = node.args[0]
+            raise ArgumentError(
+                f"formula: {name}{operator}{power} means {name} alone; a power is written "
+                f"I({name}**{power})"
+            )
+        counts = counts[:1] * (min(int(power), MAX_TERMS) if power.isdecimal() else MAX_TERMS)
+    most = 1
+    for count in counts:
+        most = min(most * (count + 1), MAX_TERMS + 2)
+    return most - 1
 
 
 def _check(text: str, response: str, terms: list[Term]) -> None:
     if not terms:
-        raise ArgumentError(f"formula: {text!r} has no term beside the intercept")
+        raise ArgumentError(f"formula: {validation.shown(text)} has no term beside the intercept")
     seen: dict[tuple[tuple[str, ...], frozenset[str]], str] = {}
     for term in terms:
         if response in (*term.numeric, *term.factors):
@@ -213,23 +269,24 @@ def _check(text: str, response: str, terms: list[Term]) -> None:
         raise ArgumentError(f"formula: {min(both)!r} is used as a number and as a factor")
 
 
-def _response(term: object) -> str:
-    name = str(term)
-    elements = list(getattr(term, "factors", ()))
-    if len(elements) != 1 or elements[0].eval_method.value != "lookup":
-        raise ArgumentError(
-            f"formula: the response must be a column, not {name}; make a column of {name} in the "
-            "table first"
-        )
-    return str(elements[0].expr)
+def _response(term: Any) -> str:
+    elements = list(term.factors)
+    if len(elements) == 1 and elements[0].eval_method.value == "lookup":
+        return str(elements[0].expr)
+    if str(term).startswith("C("):
+        raise ArgumentError(f"formula: the response is a factor, {term}; it must be a number")
+    raise ArgumentError(
+        f"formula: the response must be a column, not {term}; make a column of it in the table "
+        "first"
+    )
 
 
 def _term(
-    raw: object, factors: Collection[str], labels: dict[str, str], references: dict[str, str | int]
+    raw: Any, factors: Collection[str], labels: dict[str, str], references: dict[str, str | int]
 ) -> Term:
     numeric: list[str] = []
     coded: list[str] = []
-    for element in getattr(raw, "factors", ()):
+    for element in raw.factors:
         text = str(element.expr)
         if element.eval_method.value == "lookup" and text not in factors:
             numeric.append(text)
@@ -240,7 +297,7 @@ def _term(
         numeric += product
         if name is not None:
             if labels.setdefault(name, text) != text:
-                raise ArgumentError(f"formula: {name!r} is written as {labels[name]} and {text}")
+                raise ArgumentError(f"formula: {name!r} is written as {labels[name]} and as {text}")
             if reference is not None:
                 references[name] = reference
             coded.append(name)
@@ -251,7 +308,18 @@ def _term(
 
 def _python(text: str) -> tuple[list[str], str | None, str | int | None]:
     """Return columns that are multiplied, or a factor and its reference level."""
-    call = ast.parse(text.strip(), mode="eval").body
+    names: dict[str, str] = {}
+
+    def placeholder(quoted: re.Match[str]) -> str:
+        return names.setdefault(quoted[1], f"quoted_name_{len(names)}")
+
+    try:
+        call = ast.parse(re.sub(r"`([^`]+)`", placeholder, text.strip()), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError):
+        call = ast.Constant(None)
+    for node in ast.walk(call):
+        if isinstance(node, ast.Name):
+            node.id = next((name for name, held in names.items() if held == node.id), node.id)
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args:
         first = call.args[0]
         if call.func.id == "C" and isinstance(first, ast.Name) and not call.keywords:
@@ -291,7 +359,7 @@ def _product(node: ast.expr) -> list[str]:
         return left + right if left and right else []
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         power = node.right.value if isinstance(node.right, ast.Constant) else None
-        if isinstance(power, int) and 1 <= power <= MAX_DEGREE:
+        if type(power) is int and 1 <= power <= MAX_DEGREE:
             return _product(node.left) * power
     return []
 
@@ -302,7 +370,7 @@ def _elements(text: str) -> list[str]:
     for letter in text:
         if quote:
             quote = "" if letter == quote else quote
-        elif letter in "'\"":
+        elif letter in "'\"`":
             quote = letter
         depth += 0 if quote else (letter in "([{") - (letter in ")]}")
         if letter == ":" and depth == 0 and not quote:

@@ -26,6 +26,7 @@ from noisewise.artifact import (
     Tables,
 )
 from noisewise.artifact.bounds import lattice_map
+from noisewise.artifact.statistics import CellSums
 
 Contribution = tuple[int, ...]
 
@@ -51,6 +52,11 @@ def contributions(statistic: Statistic) -> list[Contribution]:
             first += [step] + [0] * (cells - 1)
             last += [0] * (cells - 1) + [step]
         return [tuple(first), tuple(last)]
+    if isinstance(statistic, CellSums):
+        k, f = len(statistic.numeric), 2**statistic.bits
+        ends = [(-f,) * m + (f,) * (k - m) for m in range(k + 1)]
+        inner = [(0,) * k, (f // 2,) * k]
+        return [_cells(statistic, r, level) for r in (*ends, *inner) for level in (0, 1)]
     if isinstance(statistic, Clamped):
         return [(1,) * len(statistic.columns), (0,) * len(statistic.columns)]
     assert isinstance(statistic, ProbabilitySums | QuantileSum)
@@ -63,6 +69,17 @@ def _products(statistic: Gram | Monomials | PowerSums, record: Sequence[int]) ->
     return tuple(
         math.prod(record[i] for i in p) * f ** (degree - len(p)) for p in statistic.products
     )
+
+
+def _cells(statistic: CellSums, record: Sequence[int], level: int) -> Contribution:
+    """What a record adds that has the first, or the last, level of every factor."""
+    amounts: list[int] = []
+    for block in statistic.blocks:
+        cells = [0] * math.prod(statistic.shape(block))
+        lift = 2 ** (statistic.bits * (2 - len(block.product)))
+        cells[-level] = math.prod(record[i] for i in block.product) * lift
+        amounts += cells
+    return tuple(amounts)
 
 
 def reached(release: Release, statistic: Statistic) -> tuple[int, int]:

@@ -40,6 +40,8 @@ from noisewise.artifact import (
 from noisewise.artifact.bounds_search import RecordCounts
 from noisewise.artifact.guarantee import zcdp_epsilon
 from noisewise.artifact.sensitivity import Relation, relation_of, sensitivity
+from noisewise.artifact.statistics import CellSum, CellSums
+from noisewise.artifact.statistics.cell_sums import main_effects
 
 DELTA = 1e-6
 BOUNDS = {"pir": Bounds(0, 1), "kir": Bounds(-2.5, 7.25), "alter": Bounds(16, 120)}
@@ -106,6 +108,37 @@ def regression(
         ),
         bounds=extra.pop("bounds", BOUNDS),
         groups=groups,
+        **extra,
+    )
+
+
+def regression_with_factors(mechanism: Mechanism, neighbours: Neighbours, **extra: Any) -> Release:
+    """Sums within cells; with factors that interact with nothing, or with a covariate."""
+    public, grouped = neighbours == "replace-one", extra.get("groups") is not None
+    numeric: tuple[tuple[str, ...], ...]
+    factors: dict[str, tuple[str | int, ...]]
+    if mechanism == "laplace":
+        numeric, factors = (
+            (("pir",), ("kir", "kir"), ("alter",)),
+            {"sex": ("f", "m"), "ort": (0, 1)},
+        )
+        formula, blocks = "alter ~ pir + I(kir**2) + C(sex) + C(ort)", main_effects(3, 2)
+    else:
+        numeric, factors = (("pir",), ("alter",)), {"sex": ("f", "m", "x")}
+        within, together = ((), (0,), (1,), (0, 0), (0, 1)), ((1, 1),)
+        formula = "alter ~ pir * C(sex)"
+        blocks = (*(CellSum(p, (0,)) for p in within), *(CellSum(p, ()) for p in together))
+    statistic = CellSums(numeric, factors, blocks)
+    promise = guarantee(mechanism, 1.0, neighbours)
+    spent = calibrated(statistic, mechanism, relation_of(promise, grouped), 1.0)
+    return Release(
+        family="linear-regression",
+        model={"formula": formula, "y": "alter"},
+        guarantee=promise,
+        population=Population("public", (1000,)) if public else Population("noisy"),
+        blocks=(block(statistic, spent, len(extra["groups"].keys) if grouped else 1),),
+        bounds={c: BOUNDS[c] for column in numeric for c in column},
+        fill={"pir": 0.5, "sex": "m"} if public else {},
         **extra,
     )
 
@@ -236,6 +269,11 @@ FACTORIES: dict[str, Callable[[], Any]] = {
         neighbours="add-remove", groups=TRACTS, sizes=()
     ),
     "regression-with-everything": regression_with_everything,
+    "regression-with-factors": lambda: regression_with_factors("laplace", "replace-one"),
+    "regression-with-interactions": lambda: regression_with_factors("gaussian", "add-remove"),
+    "regression-with-factors-groups": lambda: regression_with_factors(
+        "laplace", "add-remove", groups=TRACTS
+    ),
     "regression-censored": lambda: regression(
         bounds={**BOUNDS, "kir": Censored(-2.5, 7.25), "alter": Censored(16, 120, "upper")}
     ),

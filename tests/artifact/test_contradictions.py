@@ -103,6 +103,12 @@ def test_wrong_shapes(factory: str, edit: Edit, fragment: str) -> None:
 
 
 CONTRADICTIONS: dict[str, tuple[str, Edit, str]] = {
+    "too little noise for sums within cells": (
+        "regression-with-factors", put(f"{NOISE}.scale", 1e9), "is too small for sensitivity"
+    ),
+    "bounds whose product is too large": (
+        "regression-with-factors", put("bounds.kir", [0.0, 1e100]), "must lie within ±1e145"
+    ),
     "too little Laplace noise": (
         "regression", put(f"{NOISE}.scale", 1e3), "blocks[0]: noise: scale 1000.0 is too small for"
     ),

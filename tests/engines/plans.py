@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from noisewise.artifact import Gram, Monomials
+from noisewise.artifact import Bounds, Gram, Level, Monomials
+from noisewise.artifact.statistics import CellSum, CellSums
+from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
+from noisewise.privacy.lattice import Coded, Multiplicand, Outside, ScaledProduct, boxed, scaled
 from noisewise.privacy.private_bounds import outward
-from noisewise.privacy.sum_plan import CellCounts, Histogram, ProductSums, SumPlan
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
+from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan
 from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
 
 
@@ -26,14 +29,17 @@ def monomials() -> ProductSums:
 
 
 def edges() -> ProductSums:
-    """Extreme bounds: a tiny factor, an interval one ulp wide, and a base of zero."""
+    """Extreme bounds: a tiny factor, an interval one ulp wide, and bases of zero."""
+    signed = Multiplicand("weight", -3.7, 11.3), Multiplicand("height", 0.0, 2.0)
     features = (
         boxed("mass", BOUNDS["mass"], bits=15),
         boxed("far", BOUNDS["far"], bits=15),
         scaled("height", BOUNDS["height"], bits=0, origin=1.0, scale=2.0),
+        # Of a tiny negative product, the sign alone decides.
+        ScaledProduct(signed, scaled("", Bounds(-8, 23), bits=1, origin=0.25, scale=1.0)),
     )
-    assert features[2].base == 0.0
-    return ProductSums(features, ((0,), (0, 0), (1,), (1, 1), (2,), ()))
+    assert features[2].base == features[3].lattice.base == 0.0
+    return ProductSums(features, ((0,), (0, 0), (1,), (1, 1), (2,), (3,), ()))
 
 
 def powers(fill: bool) -> ProductSums:
@@ -76,6 +82,36 @@ def magnitudes() -> tuple[Histogram, ...]:
     return tuple(Histogram(outward(c, w, None)) for c, w in wishes.items())
 
 
+NUMERIC = (("height",), ("weight",), ("height", "weight"), ("weight", "weight", "weight"))
+FACTORS: dict[str, tuple[Level, ...]] = {"city": CITIES, "code": CODES, "smoker": (1, 0)}
+EDGE_PRODUCTS = (("far", "far"), ("height",) * 8, ("height", "mass"), ("age", "share"))
+INTERACTIONS = (
+    *(CellSum(product, (1,)) for product in ((0, 1), (0, 0), (2, 2), (3,), (1, 3))),
+    *(CellSum(product, within) for product in ((0,), (1,)) for within in ((0, 1), (1, 2))),
+    *(CellSum((3, 3), ()), CellSum((0,), ()), CellSum((), (0, 1, 2)), CellSum((), ())),
+)
+
+
+def cell_sums(
+    numeric: tuple[tuple[str, ...], ...],
+    factors: tuple[str, ...],
+    blocks: tuple[CellSum, ...],
+    *,
+    fill: bool = False,
+) -> Part:
+    """What a regression with factors sums."""
+    statistic = CellSums(numeric, {f: FACTORS[f] for f in factors}, blocks)
+    fills: dict[str, float | Level] = {
+        "height": 0.7,
+        "weight": 40.0,
+        "city": "it's",
+        "code": 7,
+        "smoker": 0,
+    }
+    columns = PublicColumns(BOUNDS, fills if fill else {}, {"city": "NULL"} if fill else {})
+    return find_privacy(statistic.kind).part(statistic, columns)
+
+
 PLANS = {
     "gram": SumPlan((gram(fill=False),)),
     "gram, grouped": SumPlan((gram(fill=True),), Coded("tract", TRACTS, fill=-1)),
@@ -89,4 +125,12 @@ PLANS = {
         Coded("region", REGIONS),
     ),
     "all, filled": SumPlan((gram(fill=True), powers(fill=True), cells(fill=True))),
+    "one factor": SumPlan((cell_sums(NUMERIC[:2], ("smoker",), main_effects(2, 1)),)),
+    "three factors": SumPlan((cell_sums(NUMERIC, tuple(FACTORS), main_effects(4, 3)),)),
+    "products of columns": SumPlan((cell_sums(EDGE_PRODUCTS, (), main_effects(4, 0)[:-1]),)),
+    "interactions, filled": SumPlan((cell_sums(NUMERIC, tuple(FACTORS), INTERACTIONS, fill=True),)),
+    "interactions, grouped": SumPlan(
+        (cell_sums(NUMERIC, tuple(FACTORS), INTERACTIONS), gram(fill=False)),
+        Coded("region", REGIONS),
+    ),
 }

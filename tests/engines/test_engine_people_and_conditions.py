@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from noisewise.artifact import Bounds, DataError, Gram, Tables
+from noisewise.artifact.statistics import CellSums
+from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.conditions import parse_where
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
@@ -77,6 +79,9 @@ def plan(most: int, where: str | None = None) -> SumPlan:
     parts = (
         find_privacy("gram").part(Gram(("x", "y"), True), public),
         find_privacy("tables").part(Tables((("a",),), {"a": (0, 2)}), public),
+        find_privacy("cell-sums").part(
+            CellSums((("x",), ("x", "y")), {"a": (0, 2)}, main_effects(2, 1)), public
+        ),
     )
     return SumPlan(parts, Coded("g", ("v", "u")), Capped("id", most), parse_where(where))
 

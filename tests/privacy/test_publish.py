@@ -13,6 +13,8 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Statistic, Tables
+from noisewise.artifact.statistics import CellSum, CellSums
+from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
@@ -146,6 +148,12 @@ STATISTICS: list[Statistic] = [
     PowerSums("a", -2.0, 6.0, "clamp", 1, False, bits=0),
     Clamped(("a", "b")),
     Tables((("t", "g"), ("t",)), {"t": ("x", "y"), "g": (0, 1, 2)}),
+    CellSums((("a",), ("b",)), {"t": ("x", "y")}, main_effects(2, 1)),
+    CellSums(
+        (("a", "a"), ("b",)),
+        {"t": ("x", "y")},
+        (*(CellSum(p, (0,)) for p in ((), (0,), (1,), (0, 0), (0, 1))), CellSum((1, 1), ())),
+    ),
 ]
 
 

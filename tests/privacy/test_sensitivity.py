@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -10,10 +11,14 @@ import pytest
 from scipy import optimize
 
 from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Tables
+from noisewise.artifact.statistics import CellSums
+from noisewise.formula import parse
+from noisewise.models.linear_regression.required_sums import required_sums
 from noisewise.privacy.lattice import boxed
 from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 from noisewise.privacy.statistics import power_sums_lattice
 from tests.reference.sensitivity_reference import (
+    cell_contribution,
     largest_distances,
     lattice_points,
     monomial_contribution,
@@ -252,3 +257,44 @@ def test_l2_is_rounded_up() -> None:
         root = Sensitivity(1, squared).l2
         assert Fraction(root) ** 2 >= squared
         assert root <= math.sqrt(squared) * (1 + 1e-15)
+
+
+FORMULAS = (
+    *("y ~ x", "y ~ C(s)", "y ~ x + C(s)", "y ~ x + C(s) + C(g)", "y ~ x + C(s) + C(g) + C(h)"),
+    *("y ~ x * C(s)", "y ~ x:C(s) + C(g)", "y ~ x * C(s) + C(g) + C(h)", "y ~ x * C(s) * C(g)"),
+    *("y ~ C(s) * C(g)", "y ~ C(s) * C(g) + C(h)", "y ~ x + C(s) * C(g)", "y ~ C(s) * C(g) * C(h)"),
+)
+
+
+def cell_records(formula: str, count: bool) -> tuple[CellSums, np.ndarray]:
+    """The sums of a formula, and what each record on the lattice adds to them."""
+    parsed = parse(formula)
+    levels = dict.fromkeys(parsed.factors, ("one", "two"))
+    sums = required_sums(parsed, levels, count)
+    bits = 3 if len(levels) < 2 else 2
+    statistic = CellSums(sums.numeric, sums.levels, sums.blocks, bits)
+    points = lattice_points(len(statistic.numeric), bits)
+    cells = list(itertools.product((0, 1), repeat=len(levels)))
+    return statistic, np.array([cell_contribution(statistic, p, c) for p in points for c in cells])
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_cell_sums_cover_every_pair_of_lattice_records(formula: str) -> None:
+    """A bound that is too small fails, and one that could be smaller by a hundredth.
+
+    Two factors whose cells alone are used are one factor, for which L1 is not known to be that.
+    """
+    statistic, records = cell_records(formula, count=False)
+    l1, l2_squared = largest_distances(records)
+    bound = sensitivity(statistic, "replace-one")
+    tightness = 0.94 if formula == "y ~ x + C(s) * C(g)" else 0.99
+    assert tightness * bound.l1 < l1 <= bound.l1
+    assert 0.99**2 * bound.l2_squared < l2_squared <= bound.l2_squared
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_cell_sums_add_remove_is_exact(formula: str) -> None:
+    statistic, records = cell_records(formula, count=True)
+    bound = sensitivity(statistic, "add-remove")
+    assert np.abs(records).sum(axis=1).max() == bound.l1
+    assert (records**2).sum(axis=1).max() == bound.l2_squared

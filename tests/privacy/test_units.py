@@ -29,6 +29,8 @@ from noisewise.artifact import (
     Statistic,
     Tables,
 )
+from noisewise.artifact.statistics import CellSums
+from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.mechanisms import Calibrated
 from noisewise.privacy.sources import open_source, record_cap
@@ -240,7 +242,9 @@ def gram_plan(most: int, group: bool = True) -> SumPlan:
     columns = PublicColumns({"x": Bounds(-1, 1), "y": Bounds(0, 2)})
     part = find_privacy("gram").part(statistic, columns)
     tables = find_privacy("tables").part(Tables((("a",),), {"a": (0, 1)}), columns)
-    return SumPlan((part, tables), Coded("g", (0, 1)) if group else None, Capped("id", most))
+    sums = CellSums((("x",), ("y", "y")), {"a": (0, 1)}, main_effects(2, 1))
+    cells = find_privacy("cell-sums").part(sums, columns)
+    return SumPlan((part, tables, cells), Coded("g", (0, 1)) if group else None, Capped("id", most))
 
 
 def crowd(rows: int, seed: int, gaps: bool = False) -> pd.DataFrame:

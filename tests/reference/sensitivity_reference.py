@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from noisewise.artifact import Gram, Monomials, PowerSums
+from noisewise.artifact.statistics import CellSums
 
 
 def monomial_contribution(
@@ -32,6 +33,23 @@ def power_contribution(statistic: PowerSums, u: int | None, *, count: bool) -> l
     value = 0 if u is None else int(u)
     found = [value**g * unit ** (statistic.degree - g) for g in range(1, statistic.degree + 1)]
     return found + [unit**statistic.degree] * count
+
+
+def cell_contribution(
+    statistic: CellSums, point: Sequence[int], levels: Sequence[int]
+) -> list[int]:
+    """Integers a record adds: one cell of every block; levels are indices, one per factor."""
+    unit = 2**statistic.bits
+    found = []
+    for product, within in statistic.blocks:
+        value = unit ** (2 - len(product))
+        for i in product:
+            value *= int(point[i])
+        cells = itertools.product(
+            *(range(len(statistic.levels[statistic.factors[f]])) for f in within)
+        )
+        found += [value if cell == tuple(levels[f] for f in within) else 0 for cell in cells]
+    return found
 
 
 def lattice_points(columns: int, bits: int) -> np.ndarray:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from datetime import date, datetime
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from noisewise.privacy.conditions import Condition
-from noisewise.privacy.lattice import Coded, Feature, Outside, Outward
+from noisewise.privacy.lattice import Coded, Feature, Outside, Outward, Scaled, ScaledProduct
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,
+    CellProducts,
     Part,
     Person,
     ProductSums,
@@ -98,6 +101,10 @@ def _person(value: Any) -> Any:
 
 
 def _number(value: Any, fill: float | None) -> float | None:
+    if isinstance(value, datetime):
+        value = value.date()
+    if isinstance(value, date):
+        value = (value - date(1970, 1, 1)).days
     absent = value is None or math.isnan(value)
     return fill if absent else float(value)
 
@@ -113,6 +120,7 @@ def _unknown(level: Any, code: Coded) -> bool:
     return level is not None and level not in code.levels
 
 
+@cache
 def _components(part: Part) -> list[Any]:
     """What the components of a part are: products, cells, or lattice points."""
     if isinstance(part, ProductSums):
@@ -123,15 +131,28 @@ def _components(part: Part) -> list[Any]:
             for clique in part.cliques
             for cell in itertools.product(*(range(len(part.codes[i].levels)) for i in clique))
         ]
+    if isinstance(part, CellProducts):
+        return [
+            (product, within, cell)
+            for product, within in part.blocks
+            for cell in itertools.product(*(part.codes[i].levels for i in within))
+        ]
     return list(range(part.feature.low, part.feature.high + 1))
 
 
 def _contribution(part: Part, numbers: dict[str, Any], levels: Record) -> list[tuple[int, int]]:
     """(component, amount) pairs of one complete record."""
     if isinstance(part, ProductSums):
-        values = [_value(numbers[f.column], f) for f in part.features]
+        values = [_feature(numbers, f) for f in part.features]
         return [
             (i, math.prod(values[j] for j in product)) for i, product in enumerate(part.products)
+        ]
+    if isinstance(part, CellProducts):
+        values = [_feature(numbers, f) for f in part.features]
+        return [
+            (i, math.prod(values[j] for j in product))
+            for i, (product, within, cell) in enumerate(_components(part))
+            if cell == tuple(levels[part.codes[j].column] for j in within)
         ]
     if isinstance(part, CellCounts):
         found, start = [], 0
@@ -145,7 +166,17 @@ def _contribution(part: Part, numbers: dict[str, Any], levels: Record) -> list[t
     return [(_value(numbers[part.feature.column], part.feature) - part.feature.low, 1)]
 
 
-def _value(x: float, feature: Feature) -> int:
+def _feature(numbers: dict[str, Any], feature: Feature) -> int:
+    if not isinstance(feature, ScaledProduct):
+        return _value(numbers[feature.column], feature)
+    product = 1.0
+    for part in feature.multiplicands:
+        x = min(max(numbers[part.column], part.lower), part.upper)
+        product *= 0.0 if abs(x) < feature.vanishing else x
+    return _value(product, feature.lattice)
+
+
+def _value(x: float, feature: Scaled | Outside | Outward) -> int:
     if isinstance(feature, Outward):
         return _outward(x, feature)
     outside = x < feature.lower or x > feature.upper

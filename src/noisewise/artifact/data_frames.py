@@ -47,4 +47,6 @@ def user_table(release: Release) -> pd.DataFrame:
         shown = block.statistic.in_user_units(release, block)
         if shown is not None:
             frames.append(_frame(release, block, *shown, "noise_sd"))
+    if not frames:  # no statistic has sums in the user's units
+        return box_table(release).iloc[:0].rename(columns={"noise_scale": "noise_sd"})
     return pd.concat(frames, ignore_index=True)

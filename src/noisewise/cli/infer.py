@@ -14,6 +14,7 @@ from noisewise.cli.shared_options import (
     AsJson,
     ModelOptions,
     OtherCovariates,
+    OtherFormula,
     OtherResponse,
     PriorFile,
     check_writable,
@@ -53,6 +54,7 @@ def infer(
     ] = None,
     x: OtherCovariates = None,
     y: OtherResponse = None,
+    formula: OtherFormula = None,
     prior: PriorFile = None,
     option: ModelOptions = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
@@ -84,7 +86,8 @@ def infer(
     with in_shell_words(flags):
         result = run(
             given, method, x=x or None, y=y, prior=read_prior_option(prior), seed=seed,
-            chains=chains, draws=draws, same_population=same_population, **options,
+            chains=chains, draws=draws, same_population=same_population,
+            **{"formula": formula, **options},
         )  # fmt: skip
     result.save(out)
     if as_json:

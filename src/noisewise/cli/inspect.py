@@ -99,6 +99,8 @@ def show(release: Release, console: Console) -> None:
     """Print what a release holds, for a person at a terminal."""
     console.print(f"{release.family} release, made by {release.software}", style="bold")
     console.print(release.statement())
+    if "formula" in release.model:
+        console.print(f"formula: {release.model['formula']}")
     console.print(_population(release))
     if release.where is not None:
         console.print(f"selected: records with {release.where}")

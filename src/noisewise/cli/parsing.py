@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from noisewise.artifact import ArgumentError, Censored, Level, ReleaseError
-from noisewise.privacy.arguments import PrivateBounds
+from noisewise.privacy.arguments import PrivateBounds, number_or_date
 
 MAX_RANGE = 10_000_000
 """Entries of a list written as a range (chosen): more is a slip, and would not fit in memory."""
@@ -45,13 +46,22 @@ def parse_number(text: str, option: str) -> float:
         raise ArgumentError(f"{option}: {text!r} is not a number") from None
 
 
+def parse_number_or_date(text: str, option: str) -> float:
+    """Return a number, or a date such as ``1950-12-31`` as the number that stands for it."""
+    try:
+        date = datetime.date.fromisoformat(text.strip())
+    except ValueError:
+        return parse_number(text, option)
+    return number_or_date(date, option) if "-" in text else parse_number(text, option)
+
+
 def parse_names(text: str) -> list[str]:
     """Return the columns of ``COLUMN,COLUMN``."""
     return [column.strip() for column in text.split(",")]
 
 
 def parse_bounds(text: str, option: str) -> tuple[float, float] | PrivateBounds:
-    """Return the bounds that ``0,1`` gives.
+    """Return the bounds that ``0,1`` or ``1900-01-01,2010-12-31`` gives.
 
     ``private:0,1000000`` lets part of the budget choose within that range.
     """
@@ -59,7 +69,7 @@ def parse_bounds(text: str, option: str) -> tuple[float, float] | PrivateBounds:
     ends = range_text.split(",")
     if len(ends) != 2:
         raise ArgumentError(f"{option}: must be LOWER,UPPER, not {text!r}")
-    pair = parse_number(ends[0], option), parse_number(ends[1], option)
+    pair = parse_number_or_date(ends[0], option), parse_number_or_date(ends[1], option)
     return pair if range_text == text else PrivateBounds(pair)
 
 
@@ -89,16 +99,16 @@ def parse_list(text: str, option: str) -> list[Level]:
     return _typed([entry.strip() for entry in text.split(",")])
 
 
-def parse_level(text: str, listed: list[Level] | None, option: str) -> Level | float:
+def parse_level(text: str, listed: Sequence[Level] | None, option: str) -> Level | float:
     """Return a value in the type of what it stands for.
 
     Args:
         text: what was typed.
-        listed: the public list of the column; without one, the value is a number.
+        listed: the public list of the column; without one, the value is a number or a date.
         option: the option, for messages.
     """
     if listed is None:
-        return parse_number(text, option)
+        return parse_number_or_date(text, option)
     return int(text) if isinstance(listed[0], int) and _is_whole(text) else text
 
 

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, Level
 from noisewise.cli.console import frame_table, plain_console, show_json
-from noisewise.cli.parsing import parse_assignments, parse_names, parse_number
+from noisewise.cli.parsing import (
+    parse_assignments,
+    parse_level,
+    parse_names,
+    parse_number_or_date,
+)
 from noisewise.cli.shared_options import (
     AsJson,
     ResultFile,
@@ -30,6 +35,9 @@ if TYPE_CHECKING:
 
     from noisewise.inference import Prediction, Result
 
+MAX_LISTED = 8
+"""Levels that an error lists (chosen)."""
+
 
 def predict(
     result: ResultFile,
@@ -37,7 +45,7 @@ def predict(
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="A value for every covariate, as in age=40,bmi=25; repeat for several records.",
+            help="A value for every covariate, as in age=40,sex=male; repeat for several records.",
         ),
     ] = None,
     csv: Annotated[
@@ -64,7 +72,7 @@ def predict(
         raise ArgumentError(f"--level: must be between 0 and 1, not {level!r}")
     check_table(out)
     loaded = load_result(result)
-    rows = predicted_rows(loaded, _points(loaded.covariates, at, csv), level, seed, clamped)
+    rows = predicted_rows(loaded, _points(loaded, at, csv), level, seed, clamped)
     if not written_or_printed(rows, out, as_json):
         title = f"New records of {loaded.title}; {level:.0%} intervals"
         plain_console().print(frame_table(rows, title, "; --out writes them all"))
@@ -80,10 +88,13 @@ def written_or_printed(rows: pd.DataFrame, out: Path | None, as_json: bool) -> b
     return out is not None or as_json
 
 
-def _points(
-    covariates: tuple[str, ...], at: list[str] | None, csv: Path | None
-) -> list[dict[str, float]]:
+Point = dict[str, Any]
+"""A record's covariates: a number each, or a level."""
+
+
+def _points(result: Result, at: list[str] | None, csv: Path | None) -> list[Point]:
     """Return the covariates of every wanted record."""
+    covariates = result.covariates
     if not covariates:
         if at or csv is not None:
             raise ArgumentError("--at, --csv: this posterior has no covariates; leave them out")
@@ -93,30 +104,54 @@ def _points(
             f"--at, --csv: give one of them, with a value for each of {', '.join(covariates)}"
         )
     if csv is not None:
-        return _read(csv, covariates)
-    points = []
+        return _read(csv, result)
+    points: list[Point] = []
+    given: dict[str, str] = {}
     for text in at or ():
-        given = parse_assignments(text.split(","), "--at")
-        if set(given) != set(covariates):
-            raise ArgumentError(
-                f"--at: must give a value to each of {', '.join(covariates)}, and to nothing else, "
-                f"not {text!r}"
-            )
-        points.append({c: _finite(given[c], f"--at {c}") for c in covariates})
+        more = parse_assignments(text.split(","), "--at")
+        # One record may be spread over several options: it is whole once nothing is left out.
+        if set(more) & set(given) or not set(more) <= set(covariates):
+            raise _incomplete(covariates, text)
+        given |= more
+        if len(given) == len(covariates):
+            points.append({c: _covariate(result, c, given[c], f"--at {c}") for c in covariates})
+            given = {}
+    if given:
+        raise _incomplete(covariates, (at or ("",))[-1])
     return points
 
 
+def _incomplete(covariates: tuple[str, ...], text: str) -> ArgumentError:
+    return ArgumentError(
+        f"--at: must give a value to each of {', '.join(covariates)}, and to nothing else, not "
+        f"{text!r}"
+    )
+
+
+def _covariate(result: Result, column: str, text: str, where: str) -> float | str | int:
+    """Return the level that a text names, where the column has levels, or a finite number."""
+    levels: tuple[Level, ...] | None = getattr(result, "levels", {}).get(column)
+    if levels is None:
+        return _finite(text, where)
+    level = parse_level(text.strip(), levels, where)
+    if level not in levels:
+        listed = ", ".join(map(str, levels[:MAX_LISTED])) + ", …" * (len(levels) > MAX_LISTED)
+        raise ArgumentError(f"{where}: {text!r} is not a level of {column!r}; there are {listed}")
+    return levels[levels.index(level)]
+
+
 def _finite(text: str, where: str) -> float:
-    value = parse_number(text, where)
+    value = parse_number_or_date(text, where)
     if not np.isfinite(value):
         raise ArgumentError(f"{where}: must be a finite number, not {value!r}")
     return value
 
 
-def _read(path: Path, covariates: tuple[str, ...]) -> list[dict[str, float]]:
+def _read(path: Path, result: Result) -> list[Point]:
     """Return the covariates in every row of a CSV file."""
     import pandas as pd
 
+    covariates = result.covariates
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
@@ -131,14 +166,14 @@ def _read(path: Path, covariates: tuple[str, ...]) -> list[dict[str, float]]:
     if frame.empty:
         raise ArgumentError(f"--csv: {str(path)!r} has no rows")
     return [
-        {c: _finite(row[c], f"--csv line {number}, column {c}") for c in covariates}
+        {c: _covariate(result, c, row[c], f"--csv line {number}, column {c}") for c in covariates}
         for number, row in enumerate(frame[list(covariates)].to_dict("records"), start=2)
     ]
 
 
 def predicted_rows(
     result: Result,
-    points: list[dict[str, float]],
+    points: list[Point],
     level: float,
     seed: int,
     clamped: bool = False,

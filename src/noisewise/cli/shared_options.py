@@ -42,6 +42,14 @@ OtherResponse: TypeAlias = Annotated[
     str | None,
     typer.Option("--y", metavar="COLUMN", help="Response, likewise: any released column."),
 ]
+OtherFormula: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--formula",
+        metavar="TEXT",
+        help="Formula, if another than the owner gave, such as 'educ ~ C(sex)'.",
+    ),
+]
 PriorFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(

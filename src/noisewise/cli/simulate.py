@@ -24,6 +24,7 @@ from noisewise.cli.shared_options import (
     AsJson,
     ModelOptions,
     OtherCovariates,
+    OtherFormula,
     OtherResponse,
     PageFile,
     PriorFile,
@@ -219,6 +220,7 @@ def check(
     ] = None,
     x: OtherCovariates = None,
     y: OtherResponse = None,
+    formula: OtherFormula = None,
     prior: PriorFile = None,
     option: ModelOptions = None,
     trials: Annotated[int, typer.Option(help="Simulated releases for every method.")] = 200,
@@ -243,7 +245,7 @@ def check(
 
     result = simulate.check(
         given, method or None, prior=read_prior_option(prior), x=x or None, y=y, trials=trials,
-        seed=seed, **read_options(option),
+        seed=seed, **{"formula": formula, **read_options(option)},
     )  # fmt: skip
     if out is not None:
         result.save(out)

@@ -73,6 +73,14 @@ def _fill(given: Iterable[str], option: str, lists: PublicLists) -> object:
     }
 
 
+def _level(given: Iterable[str], option: str, lists: PublicLists) -> object:
+    listed = lists.of_columns or {}
+    return {
+        column: parsing.parse_level(text, listed.get(column, [text]), f"{option} {column}")
+        for column, text in parsing.parse_assignments(given, option).items()
+    }
+
+
 def _value(given: str, option: str, lists: PublicLists) -> object:
     return parsing.parse_level(given, lists.of_the_column, option)
 
@@ -92,6 +100,7 @@ FORMS: dict[WordKind, OptionForm] = {
     "levels": OptionForm("COLUMN=LIST", list[str], _levels),
     "list": OptionForm("LIST", str, lambda text, o, _: parsing.parse_list(text, o)),
     "fill": OptionForm("COLUMN=VALUE", list[str], _fill),
+    "level": OptionForm("COLUMN=LEVEL", list[str], _level),
     "value": OptionForm("VALUE", str, _value),
     "assignments": OptionForm(
         "NAME=NUMBER", list[str], lambda given, o, _: parsing.parse_numbers(given, o)

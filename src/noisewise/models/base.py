@@ -58,6 +58,7 @@ WordKind = Literal[
     "levels",
     "list",
     "fill",
+    "level",
     "value",
     "assignments",
     "number",

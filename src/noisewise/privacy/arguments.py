@@ -6,6 +6,7 @@ where a number or a public list belongs, must not end up in an error's text.
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,18 @@ def number(value: object, argument: str) -> float:
     return plain
 
 
+def number_or_date(value: object, argument: str) -> float:
+    """Return a finite number, or a date as days since 1970-01-01, as columns of dates are read."""
+    plain = value.item() if isinstance(value, np.datetime64) else value
+    if isinstance(plain, datetime.datetime):
+        if plain.tzinfo is not None:
+            plain = plain.astimezone(datetime.UTC).replace(tzinfo=None)
+        return (plain - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
+    if isinstance(plain, datetime.date):
+        return float((plain - datetime.date(1970, 1, 1)).days)
+    return number(plain, argument)
+
+
 def positive(value: object, argument: str) -> float:
     """Return a finite number above zero."""
     plain = number(value, argument)
@@ -53,11 +66,11 @@ def positive(value: object, argument: str) -> float:
 
 
 def pair(value: object, argument: str) -> tuple[float, float]:
-    """Return two finite numbers."""
+    """Return two finite numbers, or two dates as numbers."""
     ends = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(ends, Sequence) or isinstance(ends, str | bytes) or len(ends) != 2:
         raise ArgumentError(f"{argument}: must be a pair (lower, upper), not {shown(value)}")
-    return number(ends[0], argument), number(ends[1], argument)
+    return number_or_date(ends[0], argument), number_or_date(ends[1], argument)
 
 
 def mapping(value: object, argument: str, form: str) -> Mapping[Any, Any]:
@@ -170,10 +183,21 @@ def _interval(value: object, argument: str) -> Bounds:
         raise ArgumentError(str(error).replace("bounds:", f"{argument}:", 1)) from None
 
 
-def all_bounds(columns: tuple[str, ...], given: object) -> dict[str, Bounds | PrivateBounds]:
-    """Return bounds, or the request to choose them privately, for exactly these columns."""
+def all_bounds(
+    columns: tuple[str, ...], given: object, factors: tuple[str, ...] = ()
+) -> dict[str, Bounds | PrivateBounds]:
+    """Return bounds, or the request to choose them privately, for exactly these columns.
+
+    Args:
+        columns: those that need bounds.
+        given: what the owner gave.
+        factors: columns that have levels, and so no bounds.
+    """
     if not isinstance(given, Mapping):
         raise ArgumentError(f"bounds: none; {_HOW.format(columns[0])}")
+    for column in factors:
+        if column in given:
+            raise ArgumentError(f"bounds: {column!r} is a factor, which has levels and no bounds")
     lacking = [column for column in columns if column not in given]
     for column in given:
         if column not in columns and lacking:
@@ -248,7 +272,7 @@ def numeric_fill(
     for column, value in mapping(given, "fill", "{column: public value}").items():
         if column not in columns:
             raise ArgumentError(f"fill: {shown(column)} is not among {', '.join(columns)}")
-        plain, limits = number(value, f"fill[{column!r}]"), columns[column]
+        plain, limits = number_or_date(value, f"fill[{column!r}]"), columns[column]
         if isinstance(limits, Bounds) and not limits.lower <= plain <= limits.upper:
             raise ArgumentError(
                 f"fill[{column!r}]: {plain:g} lies outside the column's bounds "
@@ -256,6 +280,22 @@ def numeric_fill(
             )
         filled[column] = plain
     return filled
+
+
+def column_fill(
+    given: object,
+    columns: Mapping[str, Bounds | PrivateBounds],
+    levels_of: Mapping[str, tuple[Level, ...]],
+) -> dict[str, float | Level]:
+    """Return public fill values: a number for a numeric column, a level for a factor."""
+    values = mapping(given, "fill", "{column: public value}")
+    for column in values:
+        if column not in (*columns, *levels_of):
+            listed = ", ".join((*columns, *levels_of))
+            raise ArgumentError(f"fill: {shown(column)} is not among {listed}")
+    numbers_given = {c: v for c, v in values.items() if c in columns}
+    levels_given = {c: v for c, v in values.items() if c in levels_of}
+    return numeric_fill(numbers_given, columns) | level_fill(levels_given, levels_of)
 
 
 def level_fill(
@@ -273,3 +313,24 @@ def level_fill(
             )
         filled[column] = listed[listed.index(plain)]  # 1.0 is 1
     return filled
+
+
+def other_levels(given: object, levels_of: Mapping[str, tuple[Level, ...]]) -> dict[str, Level]:
+    """Return public levels for what is not on the list; each must itself stand there."""
+    levels: dict[str, Level] = {}
+    for column, value in mapping(given, "other", "{column: public level}").items():
+        if column not in levels_of:
+            listed = ", ".join(levels_of)
+            raise ArgumentError(
+                f"other: {shown(column)} is not among {listed}"
+                if listed
+                else f"other: {shown(column)} has no levels"
+            )
+        plain = scalar(value)
+        if not isinstance(plain, str | int) or plain not in levels_of[column]:
+            raise ArgumentError(
+                f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
+                "that counts the others must be public like the rest"
+            )
+        levels[column] = plain
+    return levels

@@ -9,11 +9,15 @@ subtraction, one product and one floor, all of them IEEE operations that no engi
 way, and no product of tiny numbers (PostgreSQL refuses an underflow). A final integer clamp to
 ``[low, high]`` makes the sensitivity hold whatever the rounding did. NULL and NaN mean "missing";
 ±inf is a value like any other and is clamped.
+
+Of a product of columns every part is clamped to its own interval first, and parts so close to zero
+that a product of them could underflow count as zero; parts are multiplied from left to right.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +40,29 @@ class Scaled:
     high: int
     outside: Literal["clamp", "drop"] = "clamp"
     fill: float | None = None
+
+
+@dataclass(frozen=True)
+class Multiplicand:
+    """A numeric column that is clamped to its public interval before it is multiplied."""
+
+    column: str
+    lower: float
+    upper: float
+    fill: float | None = None
+
+
+@dataclass(frozen=True)
+class ScaledProduct:
+    """A product of clamped columns, in order, which ``lattice`` maps as if it were a column."""
+
+    multiplicands: tuple[Multiplicand, ...]
+    lattice: Scaled
+
+    @property
+    def vanishing(self) -> float:
+        """A number below which a part counts as zero, so that no product underflows."""
+        return 2.0 ** -(1022 // len(self.multiplicands))
 
 
 @dataclass(frozen=True)
@@ -85,8 +112,20 @@ class Outward:
         return len(self.candidates) - 1
 
 
-Feature = Scaled | Outside | Outward
-"""What a record contributes for one numeric column."""
+Feature = Scaled | ScaledProduct | Outside | Outward
+"""What a record contributes for one numeric column, or for a product of some."""
+
+
+def inputs(feature: Feature) -> dict[str, float | None]:
+    """Return the columns that a feature is made of, and their public fill values."""
+    parts = feature.multiplicands if isinstance(feature, ScaledProduct) else (feature,)
+    return {part.column: part.fill for part in parts}
+
+
+def largest_value(feature: Feature) -> int:
+    """Return the largest size of a feature, from which follows that sums fit into 64 bits."""
+    lattice = feature.lattice if isinstance(feature, ScaledProduct) else feature
+    return max(abs(lattice.low), abs(lattice.high)) if isinstance(lattice, Scaled) else 1
 
 
 def scaled(
@@ -125,7 +164,28 @@ def to_lattice(x: np.ndarray, feature: Scaled, out: np.ndarray | None = None) ->
     return u
 
 
-def evaluate(x: np.ndarray, feature: Feature, out: np.ndarray | None = None) -> np.ndarray:
+def evaluate_columns(
+    columns: Mapping[str, np.ndarray], feature: Feature, window: slice, out: np.ndarray
+) -> np.ndarray:
+    """Return a feature of float64 columns without missing values, in a window of their rows."""
+    if not isinstance(feature, ScaledProduct):
+        return evaluate(columns[feature.column][window], feature, out)
+    clamped = {}
+    for part in feature.multiplicands:
+        if part.column not in clamped:
+            x = np.clip(columns[part.column][window], part.lower, part.upper)
+            x[np.abs(x) < feature.vanishing] = 0.0
+            clamped[part.column] = x
+    first, *rest = (clamped[part.column] for part in feature.multiplicands)
+    product = first if not rest else first * rest[0]
+    for x in rest[1:]:
+        product *= x
+    return to_lattice(product, feature.lattice, out)
+
+
+def evaluate(
+    x: np.ndarray, feature: Scaled | Outside | Outward, out: np.ndarray | None = None
+) -> np.ndarray:
     """Return a feature of a float64 column without missing values."""
     if isinstance(feature, Scaled):
         return to_lattice(x, feature, out)

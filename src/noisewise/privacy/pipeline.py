@@ -68,6 +68,7 @@ from noisewise.privacy.sources import open_source
 from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy, sensitivity
 from noisewise.privacy.sum_plan import (
     Capped,
+    CellCounts,
     Histogram,
     Part,
     Person,
@@ -229,6 +230,10 @@ def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
         statistics = order.specify(bounds)
         _check_names(statistics, groups)
         prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
+        public = PublicColumns(bounds, order.fill, order.other)
+        for statistic in statistics:
+            if not statistic.over_partitions:
+                find_privacy(statistic.kind).part(statistic, public)
         blocks = tuple(
             Block(s, c.noise, np.zeros((len(s.names), groups), np.int64))
             for s, c in zip(statistics, prepared, strict=True)
@@ -263,7 +268,8 @@ def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
             )
     values = groups * sum(len(statistic.names) for statistic in statistics)
     if values > MAX_VALUES:
-        raise ArgumentError(f"groups: {values} numbers in all, more than the {MAX_VALUES} allowed")
+        what = "groups" if groups > 1 else "levels"
+        raise ArgumentError(f"{what}: {values} numbers in all, more than the {MAX_VALUES} allowed")
 
 
 def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
@@ -356,7 +362,12 @@ def _search(
     maps = {c: outward(c, w, fills.get(c)) for c, w in order.private_bounds.items()}
     # Every column takes part, so that a record is complete here exactly when it is later.
     present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in order.bounds)
-    parts: tuple[Part, ...] = (ProductSums(present, ((),)), *(Histogram(f) for f in maps.values()))
+    codes = _codes(order)
+    parts: tuple[Part, ...] = (
+        *(Histogram(f) for f in maps.values()),
+        ProductSums(present, ((),)),
+        *((CellCounts(codes, tuple((i,) for i in range(len(codes)))),) if codes else ()),
+    )
     plan = SumPlan(parts, order.group_code, order.person, order.where)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
@@ -368,7 +379,7 @@ def _search(
     payment.pay()
     bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
     selections = []
-    for column, counts in zip(maps, sums.parts[1:], strict=True):
+    for column, counts in zip(maps, sums.parts[: len(maps)], strict=True):
         request = order.private_bounds[column]
         # Groups are searched together: their counts are added up before noise is.
         noisy = prepared.draw(counts.sum(axis=1))
@@ -376,6 +387,14 @@ def _search(
         bounds[column] = choose_bounds(request, search, known)
         selections.append(selection)
     return {c: bounds[c] for c in order.bounds}, tuple(selections)
+
+
+def _codes(order: Order) -> tuple[Coded, ...]:
+    """Return the categorical columns of an order's statistics, coded by their public lists."""
+    bounds = {c: widest_bounds(b) for c, b in order.bounds.items()}
+    levels = {c: v for s in order.specify(bounds) for c, v in s.categories.items()}
+    public = PublicColumns(bounds, order.fill, order.other)
+    return tuple(Coded(c, v, public.level(c), public.other.get(c)) for c, v in levels.items())
 
 
 def refuse_unfit(sums: Sums, order: Order) -> None:

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 
 from noisewise.artifact import (
+    ArgumentError,
     Bounds,
     Clamped,
     Gram,
+    Level,
     Monomials,
     PersonTables,
     PowerSums,
     ProbabilitySums,
     QuantileSum,
+    ReleaseError,
     Tables,
 )
-from noisewise.privacy.lattice import Coded, Outside, Scaled, boxed, scaled
+from noisewise.artifact.statistics import CellSums
+from noisewise.artifact.statistics.cell_sums import NumericColumn, numeric_name, product_bounds
+from noisewise.privacy.lattice import (
+    Coded,
+    Multiplicand,
+    Outside,
+    Scaled,
+    ScaledProduct,
+    boxed,
+    scaled,
+)
 from noisewise.privacy.statistic_privacy import (
     PublicColumns,
     StatisticPrivacy,
     register_privacy,
 )
-from noisewise.privacy.sum_plan import CellCounts, Part, ProductSums
+from noisewise.privacy.sum_plan import CellCounts, CellProducts, Part, ProductSums
 
 
 def _in_one_unit(statistic: Gram | Monomials | PowerSums, sums: np.ndarray) -> np.ndarray:
@@ -100,11 +116,52 @@ class TablesPrivacy(StatisticPrivacy[Tables]):
     def part(self, statistic: Tables, columns: PublicColumns) -> Part:
         """Return the cells to be counted."""
         order = statistic.columns
-        codes = tuple(
-            Coded(c, statistic.levels[c], columns.level(c), columns.other.get(c)) for c in order
-        )
         cliques = tuple(tuple(order.index(c) for c in clique) for clique in statistic.cliques)
-        return CellCounts(codes, cliques)
+        return CellCounts(_codes(order, statistic.levels, columns), cliques)
+
+
+def _codes(
+    order: tuple[str, ...], levels: Mapping[str, tuple[Level, ...]], columns: PublicColumns
+) -> tuple[Coded, ...]:
+    """Return the indices of levels, with what is public about columns."""
+    return tuple(Coded(c, levels[c], columns.level(c), columns.other.get(c)) for c in order)
+
+
+@register_privacy(CellSums.kind)
+class CellSumsPrivacy(StatisticPrivacy[CellSums]):
+    """Products of numeric columns within cells of factors."""
+
+    def part(self, statistic: CellSums, columns: PublicColumns) -> Part:
+        """Return the products of columns that are mapped to the box, and the cells."""
+        features = tuple(_boxed_product(c, columns, statistic.bits) for c in statistic.numeric)
+        codes = _codes(statistic.factors, statistic.levels, columns)
+        return CellProducts(features, codes, statistic.blocks)
+
+    def integers(self, statistic: CellSums, sums: np.ndarray) -> np.ndarray:
+        """Return the sums in one integer unit."""
+        lift = [2 ** (statistic.bits * (2 - len(b.product))) for b in statistic.blocks]
+        cells = [math.prod(statistic.shape(b)) for b in statistic.blocks]
+        return np.asarray(sums * np.repeat(np.array(lift, np.int64), cells)[:, None])
+
+
+def _boxed_product(
+    column: NumericColumn, columns: PublicColumns, bits: int
+) -> Scaled | ScaledProduct:
+    """Return the map from a column, or a product of some, to [-1, 1]."""
+    if len(column) == 1:
+        return boxed(column[0], columns.bounds[column[0]], bits=bits, fill=columns.number(*column))
+    parts = {c: columns.bounds[c] for c in column}
+    name = numeric_name(column)
+    try:
+        bounds = product_bounds(column, parts)
+    except ReleaseError:
+        raise ArgumentError(
+            f"bounds: those of {name} lie beyond ±1e145 or less than 2e-145 apart; use another unit"
+        ) from None
+    multiplicands = tuple(
+        Multiplicand(c, parts[c].lower, parts[c].upper, columns.number(c)) for c in column
+    )
+    return ScaledProduct(multiplicands, boxed(name, bounds, bits=bits))
 
 
 @register_privacy(Clamped.kind)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.artifact.statistics import Exponents
+from noisewise.artifact.statistics import CellSum, Exponents
 from noisewise.privacy.conditions import Condition
-from noisewise.privacy.lattice import Coded, Feature, Outward, Scaled
+from noisewise.privacy.lattice import Coded, Feature, Outward, Scaled, inputs, largest_value
 from noisewise.privacy.selection import KeptRecords
 
 MAX_PRODUCT = 2**30
 """The largest product of lattice values: 2**32 of them fit into 64-bit sums."""
+
+MAX_JOINT_CELLS = 2**14
+"""Cells of all factors together up to which sums are formed in these, and then added up to coarser
+ones (chosen: such a table stays in a core's cache, and is a short answer of an engine)."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,15 @@ class ProductSums:
     products: tuple[Exponents, ...]
 
     def __post_init__(self) -> None:
-        # Some engines wrap 64-bit sums silently: 2**32 rows must fit whatever the records are.
-        largest = [
-            max(abs(f.low), abs(f.high)) if isinstance(f, Scaled) else 1 for f in self.features
-        ]
-        for product in self.products:
-            if math.prod(largest[i] for i in product) > MAX_PRODUCT:
-                raise ArgumentError("bounds: too wide for whole numbers to be summed in 64 bits")
+        _check_products(self.features, self.products)
+
+
+def _check_products(features: tuple[Feature, ...], products: Iterable[Exponents]) -> None:
+    """Raise where 2**32 rows of any records might not fit: some engines wrap silently."""
+    largest = [largest_value(feature) for feature in features]
+    for product in products:
+        if math.prod(largest[i] for i in product) > MAX_PRODUCT:
+            raise ArgumentError("bounds: too wide for whole numbers to be summed in 64 bits")
 
 
 @dataclass(frozen=True)
@@ -50,13 +56,60 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
+class CellProducts:
+    """Σ of products of features within the cells of codes, block after block, last code fastest."""
+
+    features: tuple[Feature, ...]
+    codes: tuple[Coded, ...]
+    blocks: tuple[CellSum, ...]
+
+    def __post_init__(self) -> None:
+        _check_products(self.features, [block.product for block in self.blocks])
+
+    def shape(self, within: tuple[int, ...]) -> tuple[int, ...]:
+        """Return how many levels each of some codes has."""
+        return tuple(len(self.codes[i].levels) for i in within)
+
+    def tables(self, groups: int) -> dict[tuple[int, ...], tuple[Exponents, ...]]:
+        """Return which codes to sum within, and what: every block follows from one table.
+
+        Blocks with codes are summed in the cells of all codes, if these are few; else within their
+        own. Blocks without codes stay alone.
+        """
+        joint = tuple(sorted({i for block in self.blocks for i in block.within}))
+        is_small = math.prod(self.shape(joint)) * groups <= MAX_JOINT_CELLS
+        tables: dict[tuple[int, ...], dict[Exponents, None]] = {}
+        for product, within in self.blocks:
+            tables.setdefault(joint if within and is_small else within, {})[product] = None
+        return {within: tuple(products) for within, products in tables.items()}
+
+    def empty_tables(self, groups: int) -> dict[tuple[int, ...], np.ndarray]:
+        """Return zeros for each of ``tables``: products by cells by groups."""
+        return {
+            within: np.zeros((len(products), math.prod(self.shape(within)), groups), np.int64)
+            for within, products in self.tables(groups).items()
+        }
+
+    def from_tables(self, tables: Mapping[tuple[int, ...], np.ndarray]) -> np.ndarray:
+        """Return the sums (components by groups) from tables as ``empty_tables`` shapes them."""
+        groups = next(iter(tables.values())).shape[-1]
+        wanted, sums = self.tables(groups), []
+        for product, within in self.blocks:
+            finer = next(w for w, p in wanted.items() if product in p and set(within) <= set(w))
+            table = tables[finer][wanted[finer].index(product)]
+            others = tuple(axis for axis, code in enumerate(finer) if code not in within)
+            sums.append(table.reshape(*self.shape(finer), groups).sum(others).reshape(-1, groups))
+        return np.concatenate(sums)
+
+
+@dataclass(frozen=True)
 class Histogram:
     """How many records sit on each lattice point or candidate of one column, low to high."""
 
     feature: Scaled | Outward
 
 
-Part = ProductSums | CellCounts | Histogram
+Part = ProductSums | CellCounts | CellProducts | Histogram
 """One thing to sum, in a form that every engine can carry out exactly."""
 
 
@@ -109,7 +162,7 @@ class SumPlan:
         """Every numeric feature, part by part."""
         collected: list[Feature] = []
         for part in self.parts:
-            if isinstance(part, ProductSums):
+            if isinstance(part, ProductSums | CellProducts):
                 collected += part.features
             elif isinstance(part, Histogram):
                 collected.append(part.feature)
@@ -120,14 +173,14 @@ class SumPlan:
         """Every categorical column, the group first."""
         collected = [] if self.group is None else [self.group]
         for part in self.parts:
-            if isinstance(part, CellCounts):
+            if isinstance(part, CellCounts | CellProducts):
                 collected += part.codes
         return tuple(dict.fromkeys(collected))
 
     @property
     def numeric(self) -> dict[str, float | None]:
         """Numeric columns and their public fill values (None: there is none)."""
-        return {f.column: f.fill for f in self.features}
+        return {column: fill for f in self.features for column, fill in inputs(f).items()}
 
     @property
     def columns(self) -> list[str]:

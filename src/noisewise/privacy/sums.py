@@ -4,20 +4,30 @@ Lattice values are whole numbers kept in float64. A product that is asked for is
 (``sum_plan.py`` checks) and a block has at most 2**20 rows, so every partial sum a BLAS kernel can
 form, in whatever order, stays below 2**53: the matrix product is exact. Blocks are then added up in
 64-bit integers (2**32 rows of 2**30). A product of three or four factors is split into two halves,
-so that fourth moments come out of the same kernel.
+so that fourth moments come out of the same kernel. Sums within cells are weighted counts, under the
+same limits.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from noisewise.artifact import DataError
 from noisewise.artifact.statistics import MAX_ROWS, Exponents
-from noisewise.privacy.lattice import evaluate
-from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
+from noisewise.privacy.lattice import Feature, evaluate, evaluate_columns
+from noisewise.privacy.sum_plan import (
+    CellCounts,
+    CellProducts,
+    Histogram,
+    Part,
+    ProductSums,
+    SumPlan,
+    Sums,
+)
 
 BLOCK_ROWS = 2**14
 """Rows per matrix product: the block's matrix stays in a core's cache."""
@@ -124,6 +134,8 @@ class _Part:
             return _Products(part, groups)
         if isinstance(part, CellCounts):
             return _Cells(part, groups)
+        if isinstance(part, CellProducts):
+            return _CellProducts(part, groups)
         return _Histogram(part, groups)
 
     def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
@@ -139,24 +151,55 @@ class _Part:
         return counts.reshape(cells, self._groups)
 
 
+class _Rows:
+    """Values of products of at most two features, one row each, a block of records at a time."""
+
+    def __init__(self, features: tuple[Feature, ...], products: Iterable[Exponents]) -> None:
+        self._features = features
+        wanted = set(products)
+        # Short ones first: a product of two features is formed from rows already filled.
+        ordered = sorted(wanted | {(i,) for p in wanted for i in p}, key=lambda p: (len(p), p))
+        self.place = {product: row for row, product in enumerate(ordered)}
+
+    def blocks(self, numeric: Columns, rows: int, size: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield windows of at most ``size`` records and their values, in one reused buffer."""
+        size = min(rows, size)
+        buffer = np.empty((len(self.place), size))
+        for start in range(0, rows, size or 1):
+            window = slice(start, min(start + size, rows))
+            block = buffer[:, : window.stop - window.start]
+            for product, row in self.place.items():
+                self._fill(product, numeric, window, block, block[row])
+            yield window, block
+
+    def _fill(
+        self, product: Exponents, numeric: Columns, window: slice, block: np.ndarray,
+        row: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Fill a row: with 1, a feature, or the product of two features already in the block."""
+        if not product:
+            row[...] = 1.0
+        elif len(product) == 1:
+            evaluate_columns(numeric, self._features[product[0]], window, row)
+        else:
+            left, right = (self.place[(i,)] for i in product)
+            np.multiply(block[left], block[right], out=row)
+
+
 class _Products(_Part):
     """Σ of products through one exact matrix product per block."""
 
     def __init__(self, part: ProductSums, groups: int) -> None:
         super().__init__(len(part.products), groups)
-        self._part = part
         pairs = [_halves(p) for p in part.products]
-        # Short ones first: a product of two features is formed from rows already filled.
-        single = {(i,) for pair in pairs for half in pair for i in half}
-        self._halves = tuple(
-            sorted({half for pair in pairs for half in pair} | single, key=lambda h: (len(h), h))
-        )
-        place = {half: row for row, half in enumerate(self._halves)}
-        self._left = np.array([place[a] for a, _ in pairs])
-        self._right = np.array([place[b] for _, b in pairs])
+        self._rows = _Rows(part.features, itertools.chain.from_iterable(pairs))
+        self._left = np.array([self._rows.place[a] for a, _ in pairs])
+        self._right = np.array([self._rows.place[b] for _, b in pairs])
 
     def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
-        for window, block in self._blocks(numeric, rows):
+        # Per-group totals are as long as the list of groups: few, long blocks suit them.
+        size = BLOCK_ROWS if self._groups == 1 else MAX_BATCH
+        for window, block in self._rows.blocks(numeric, rows, size):
             if group is None:
                 # Only what was asked for: other entries need not be exact, or fit at all.
                 sums = (block @ block.T)[self._left, self._right]
@@ -169,30 +212,58 @@ class _Products(_Part):
             sums = np.bincount(group, weights=block[a] * block[b], minlength=self._groups)
             self._sums[row] += sums.astype(np.int64)
 
-    def _blocks(self, numeric: Columns, rows: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the halves' values, a block of rows at a time, in one reused buffer."""
-        # Per-group totals are as long as the list of groups: few, long blocks suit them.
-        size = min(rows, BLOCK_ROWS if self._groups == 1 else MAX_BATCH)
-        buffer = np.empty((len(self._halves), size))
-        for start in range(0, rows, size or 1):
-            window = slice(start, min(start + size, rows))
-            block = buffer[:, : window.stop - window.start]
-            for half, row in zip(self._halves, block, strict=True):
-                self._evaluate(half, numeric, window, block, row)
-            yield window, block
 
-    def _evaluate(
-        self, half: Exponents, numeric: Columns, window: slice, block: np.ndarray, row: np.ndarray
-    ) -> None:
-        """Fill a row: with 1, a feature, or the product of two features already in the block."""
-        if not half:
-            row[...] = 1.0
-        elif len(half) == 1:
-            feature = self._part.features[half[0]]
-            evaluate(numeric[feature.column][window], feature, row)
-        else:
-            left, right = (self._halves.index((i,)) for i in half)
-            np.multiply(block[left], block[right], out=row)
+class _CellProducts(_Part):
+    """Σ of products within cells: over all records by matrix products, else one cell per record."""
+
+    def __init__(self, part: CellProducts, groups: int) -> None:
+        super().__init__(0, groups)
+        self._part = part
+        self._wanted = part.tables(groups)
+        self._tables = part.empty_tables(groups)
+        over_all = self._wanted.get((), ()) if groups == 1 else ()
+        pairs = [_halves(product) for product in over_all]
+        inside = [p for w, ps in self._wanted.items() if w or groups > 1 for p in ps if p]
+        self._rows = _Rows(part.features, [*itertools.chain.from_iterable(pairs), *inside])
+        place = self._rows.place
+        self._halves = sum(len(product) < 2 for product in place)
+        self._left = np.array([place[a] for a, _ in pairs], int)
+        self._right = np.array([place[b] for _, b in pairs], int)
+
+    def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
+        cells = {
+            within: self._cells(within, codes, group)
+            for within in self._tables
+            if within or group is not None
+        }
+        longest = max((self._tables[within][0].size for within in cells), default=0)
+        size = BLOCK_ROWS if longest < BLOCK_ROWS / 4 else MAX_BATCH
+        for window, block in self._rows.blocks(numeric, rows, size):
+            if len(self._left):
+                halves = block[: self._halves]
+                sums = (halves @ halves.T)[self._left, self._right]
+                self._tables[()][:, 0, 0] += sums.astype(np.int64)
+            for within, cell in cells.items():
+                self._add_cells(within, cell[window], block)
+
+    def _cells(
+        self, within: tuple[int, ...], codes: Columns, group: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the cell of each record, the group fastest."""
+        cell: np.ndarray | int = 0
+        for i in within:
+            code = self._part.codes[i]
+            cell = cell * len(code.levels) + codes[code.column]
+        return np.asarray(cell if group is None else cell * self._groups + group)
+
+    def _add_cells(self, within: tuple[int, ...], cell: np.ndarray, block: np.ndarray) -> None:
+        for table, product in zip(self._tables[within], self._wanted[within], strict=True):
+            weights = block[self._rows.place[product]] if product else None
+            sums = np.bincount(cell, weights, table.size).astype(np.int64, copy=False)
+            table += sums.reshape(table.shape)
+
+    def result(self) -> np.ndarray:
+        return self._part.from_tables(self._tables)
 
 
 class _Cells(_Part):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from noisewise.artifact.statistics.base import (
 )
 from noisewise.artifact.statistics.polynomial_sums import GRAM_BITS
 from noisewise.artifact.validation import Level
+
+if TYPE_CHECKING:
+    from noisewise.artifact.guarantee import Noise
+    from noisewise.artifact.release import Release
 
 MAX_CORNERS = 2**18
 """Corners and sets of levels that a bound is searched over; above, a looser bound is used
@@ -70,7 +74,8 @@ def product_bounds(column: NumericColumn, bounds: Mapping[str, Bounds]) -> Bound
     lower = upper = 1.0
     for name in dict.fromkeys(column):
         power, part = column.count(name), bounds[name]
-        ends = [part.lower**power, part.upper**power]
+        # As a record's columns are multiplied; too large ends become infinite, which is refused.
+        ends = [math.prod([end] * power) for end in (part.lower, part.upper)]
         if power % 2 == 0 and part.lower < 0 < part.upper:
             ends.append(0.0)
         products = [a * b for a in (lower, upper) for b in (min(ends), max(ends))]
@@ -220,6 +225,12 @@ class CellSums(Statistic):
     def counts_records(self) -> bool | None:
         """Whether n is a component where there are no factors; with factors, cells add up to n."""
         return CellSum((), ()) in self.blocks if not self.levels else None
+
+    def check(self, release: Release, noise: Noise) -> None:
+        """Raise a ReleaseError where the bounds of a product are too large or too close."""
+        for column in self.numeric:
+            if all(c in release.bounds for c in column):
+                product_bounds(column, release.bounds)
 
     def in_user_units(self, release: Any, block: Any) -> None:
         """Return None: sums in the user's units would need sums that were not released."""

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, cast
 
-from noisewise.artifact import ArgumentError, Level, PersonTables, ReleaseError, Tables
+from noisewise.artifact import ArgumentError, PersonTables, ReleaseError, Tables
 from noisewise.models.base import Owner, Word, renaming
 from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.privacy import arguments
-from noisewise.privacy.arguments import mapping, scalar, shown
+from noisewise.privacy.arguments import mapping, shown
 from noisewise.privacy.budget import terms
 from noisewise.privacy.options import (
     NoisySumOptions,
@@ -77,7 +77,7 @@ def graphical_model(
         groups=groups,
         fill=arguments.level_fill(fill, tables.levels),
         takes_other=True,
-        other=_other(other, tables),
+        other=arguments.other_levels(other, tables.levels),
         weighed=weighed,
     )
     return cast(GraphicalModelRelease, publish(source, order))
@@ -146,23 +146,6 @@ def _by_person(tables: Tables, unit: object, grouped: bool) -> PersonTables:
         raise ArgumentError(str(error)) from None
 
 
-def _other(given: object, tables: Tables) -> dict[str, Level]:
-    """Return public levels for what is not on the list; each must itself stand there."""
-    levels: dict[str, Level] = {}
-    for column, value in mapping(given, "other", "{column: public level}").items():
-        if column not in tables.levels:
-            listed = ", ".join(tables.columns)
-            raise ArgumentError(f"other: {shown(column)} is not among {listed}")
-        plain = scalar(value)
-        if not isinstance(plain, str | int) or plain not in tables.levels[column]:
-            raise ArgumentError(
-                f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
-                "that counts the others must be public like the rest"
-            )
-        levels[column] = plain
-    return levels
-
-
 OWNER = Owner(
     release=graphical_model,
     summary="Release noisy contingency tables over cliques of categorical columns.",
@@ -170,7 +153,7 @@ OWNER = Owner(
         Word("clique", "cliques", "the columns of one table; repeat", required=True),
         Word("levels", "levels", "public categories, for every column; repeat", required=True),
         Word("fill", "fill", "public level for missing entries; repeat", planned=False),
-        Word("other", "fill", "the level of the public list that counts what is not on it; repeat",
+        Word("other", "level", "the level of the public list that counts what is not on it; repeat",
              planned=False),
     ),
     privacy=command_line_options(NoisySumOptions),

@@ -1,29 +1,36 @@
-"""Linear regression from a noisy Gram matrix.
+"""Linear regression from noisy sums: a Gram matrix, or sums within the cells of factors.
 
-The owner's file is ``release``. The analyst's, in the order of reading: ``analyst`` (the methods,
-to which ``infer`` comes), ``problem`` (a release as arrays in the box), ``collapsed`` (the
-posterior of the sums behind the noise), ``coordinates`` (where every point is a valid sum),
-``scale_free`` (the default prior), ``initial_values`` (draws from the prior, and where chains
-start), ``exact`` (the sampler of that posterior, in batches by ``batching``, with ``kinked_hmc``
-for many columns), ``posterior_draws`` (draws into the user's units), ``censoring`` (values beyond
-bounds that cut them off) and ``posterior`` (what an analyst gets). ``gibbs``, ``gibbs_methods``,
-``individual_mcmc`` and ``record_moments`` are the paper's own methods, ``naive`` ignores the noise.
-``prior_check`` warns of columns that use little of their bounds, ``simulate`` makes trials for
-``check`` and ``plan``, ``report`` a page.
+The owner's file is ``release``, with ``required_sums`` (which sums a formula needs). The analyst's,
+in the order of reading: ``analyst`` (the methods, to which ``infer`` comes), ``problem`` (a release
+as arrays in the box), ``collapsed`` (the posterior of the sums behind the noise), ``coordinates``
+(where every point is a valid sum), ``scale_free`` (the default prior), ``initial_values`` (draws
+from the prior, and where chains start), ``exact`` (the sampler of that posterior, in batches by
+``batching``, with ``kinked_hmc`` for many columns), ``posterior_draws`` (draws into the user's
+units), ``censoring`` (values beyond bounds that cut them off) and ``posterior`` (what an analyst
+gets). ``gibbs``, ``gibbs_methods``, ``individual_mcmc`` and ``record_moments`` are the paper's own
+methods, ``naive`` ignores the noise. ``prior_check`` warns of columns that use little of their
+bounds, ``simulate`` makes trials for ``check`` and ``plan``, ``report`` a page.
 """
 
 from __future__ import annotations
 
-from noisewise.artifact import Release, ReleaseError
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from noisewise.artifact import ArgumentError, Level, Release, ReleaseError
+from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.validation import shown, text
 from noisewise.models.base import Model, register
+
+if TYPE_CHECKING:
+    from noisewise.formula import Formula
 
 LEAST_RECORDS = 3
 """Records of a group without which nothing can be inferred of it (chosen)."""
 
 
 class LinearRegressionRelease(Release):
-    """A noisy Gram matrix: every linear regression among its columns."""
+    """Noisy sums of products: every linear regression among their columns."""
 
 
 @register
@@ -31,14 +38,41 @@ class LinearRegression(Model):
     """A response that is linear in covariates, from their noisy second moments."""
 
     name = "linear-regression"
-    statistics = ("gram",)
+    statistics = ("gram", "cell-sums")
     release_type = LinearRegressionRelease
 
     def check(self, release: Release) -> None:
-        """Raise a ReleaseError unless x and y are columns of the Gram matrix."""
-        x, y = release.model.get("x"), text(release.model.get("y"), "model: 'y'")
+        """Raise a ReleaseError unless the sums of x and y, or of the formula, are there."""
+        y = text(release.model.get("y"), "model: 'y'")
+        sums = next(b.statistic for b in release.blocks if b.statistic.kind in self.statistics)
+        if isinstance(sums, CellSums):
+            _check_formula(release, sums.levels, y)
+            return
+        x = release.model.get("x")
         if not isinstance(x, tuple) or not x:
             raise ReleaseError("model: 'x' must be a list of columns")
         for column in (*x, y):
-            if column not in release.block("gram").statistic.columns:
+            if column not in sums.columns:
                 raise ReleaseError(f"model: {shown(column)} is not a column of the gram")
+        if "formula" in release.model:
+            formula = _check_formula(release, {}, y)
+            if formula.numeric != tuple((column,) for column in x) or formula.factors:
+                raise ReleaseError("model: 'formula' and 'x' name different columns")
+
+
+def _check_formula(release: Release, levels: Mapping[str, tuple[Level, ...]], y: str) -> Formula:
+    """Return the formula of a release; a ReleaseError where it does not fit the sums."""
+    from noisewise.formula import parse
+    from noisewise.models.linear_regression.required_sums import missing_sum
+
+    try:
+        formula = parse(text(release.model.get("formula"), "model: 'formula'"), levels)
+        formula.check_references(levels)
+    except ArgumentError as error:
+        raise ReleaseError(f"model: {error}") from None
+    if formula.response != y:
+        raise ReleaseError("model: 'y' is not the response of 'formula'")
+    sums = next((b.statistic for b in release.blocks if isinstance(b.statistic, CellSums)), None)
+    if sums is not None and (missing := missing_sum(formula, sums)) is not None:
+        raise ReleaseError(f"model: 'formula' needs {missing}, which is not released")
+    return formula

@@ -1,8 +1,13 @@
-"""Linear regression: the Gram matrix of the columns, once, for every regression among them."""
+"""Linear regression: the sums behind every regression among the columns, once.
+
+Without factors and products of columns that is the Gram matrix; else the sums of products within
+the cells of factors that a formula needs (``required_sums``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Unpack, cast
 
 from noisewise.artifact import (
@@ -10,11 +15,17 @@ from noisewise.artifact import (
     Bounds,
     Clamped,
     Gram,
+    Level,
     Monomials,
+    ReleaseError,
     Statistic,
 )
+from noisewise.artifact.statistics import CellSums
+from noisewise.artifact.user_warnings import warn_user
+from noisewise.formula import Formula, parse
 from noisewise.models.base import Owner, Word, with_censored_bounds
 from noisewise.models.linear_regression import LEAST_RECORDS, LinearRegressionRelease
+from noisewise.models.linear_regression.required_sums import required_sums
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import terms
@@ -26,29 +37,47 @@ from noisewise.privacy.options import (
 )
 from noisewise.privacy.pipeline import Order, publish
 
+MANY_SUMS = 2000
+"""Sums within cells above which the owner is told what they are worth (chosen)."""
+
 
 @with_options(MomentOptions)
 def linear_regression(
     source: Any,
     *,
-    x: str | Iterable[str],
-    y: str,
-    bounds: Mapping[str, tuple[float, float] | Bounds | PrivateBounds] | None = None,
-    fill: Mapping[str, float] | None = None,
+    x: str | Iterable[str] | None = None,
+    y: str | None = None,
+    formula: str | None = None,
+    bounds: Mapping[str, tuple[Any, Any] | Bounds | PrivateBounds] | None = None,
+    levels: Mapping[str, Iterable[Any]] | None = None,
+    fill: Mapping[str, Any] | None = None,
+    other: Mapping[str, Any] | None = None,
     monomials: bool = False,
     count_clamped: bool = False,
     **privacy: Unpack[MomentOptions],
 ) -> LinearRegressionRelease:
     """Release everything a Bayesian linear regression needs, with calibrated noise, once.
 
+    Name the columns, as ``x`` and ``y``, or write a formula: ``"wages ~ age * C(sex)"``. Its terms
+    are columns, products (``age:educ``), powers (``I(age**2)``), factors (``C(sex)``, or ``sex``
+    where that has levels) and interactions with them. An analyst may leave terms out, take another
+    reference level, or another response where its sums were released.
+
     Args:
         source: path or glob, database URL with ``#table``, data frame, Arrow or Ibis table.
         x: covariate columns.
         y: response column. (Any released column may play either part when the file is read.)
-        bounds: public bounds per column, ``{"age": (0, 120)}``, never read from the data; or a
-            ``PrivateBounds`` to let part of the budget choose them. Values outside are clamped; a
-            `nw.Censored` says that there are such values, a plain pair that there are none.
-        fill: public values for missing numbers; required for columns with NULLs under replace-one.
+        formula: of the regression, in place of ``x`` and ``y``.
+        bounds: public bounds per numeric column, ``{"age": (0, 120)}``, never read from the data;
+            or a ``PrivateBounds`` to let part of the budget choose them. Values outside are
+            clamped; a `nw.Censored` says that there are such values, a plain pair that there are
+            none.
+        levels: the public list of levels of every factor, ``{"sex": ["female", "male"]}``; the
+            first is the reference. A record costs the same whatever their number.
+        fill: public values for missing entries, a number or a level (which may be one of its own,
+            such as ``"unknown"``); required for columns with NULLs under replace-one. Under
+            add-remove neighbours records with gaps are left out, unless their columns have one.
+        other: ``{"sex": "unknown"}``: the level of the public list that counts what is not on it.
         monomials: also release all monomials of ``x`` up to degree four (for ``gibbs-noisy``).
         count_clamped: also release a noisy count of clamped records per column.
         **privacy: the privacy options, of which ``epsilon`` must be given (`PrivacyOptions`).
@@ -60,63 +89,200 @@ def linear_regression(
         >>> import noisewise as nw
         >>> import pandas as pd
         >>> people = pd.DataFrame({"age": [20, 35, 50, 65], "spend": [90, 140, 180, 260]})
+        >>> limits = {"age": (0, 120), "spend": (0, 500)}
         >>> release = nw.release.linear_regression(
-        ...     people, x="age", y="spend", bounds={"age": (0, 120), "spend": (0, 500)}, epsilon=1.0
+        ...     people, x="age", y="spend", bounds=limits, epsilon=1.0
         ... )
         >>> release.block("gram").statistic.names
         ('age*age', 'age*spend', 'age', 'spend*spend', 'spend')
+
+        With a factor, sums are released within its levels:
+
+        >>> people["member"] = ["no", "yes", "no", "yes"]
+        >>> release = nw.release.linear_regression(
+        ...     people,
+        ...     formula="spend ~ age + C(member)",
+        ...     bounds=limits,
+        ...     levels={"member": ["no", "yes"]},
+        ...     epsilon=1.0,
+        ... )
+        >>> release.block("cell-sums").statistic.names[-2:]
+        ('n[member=no]', 'n[member=yes]')
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
-    covariates = arguments.names(x, "x")
-    response = arguments.name(y, "y")
-    if response in covariates:
-        raise ArgumentError(f"y: {response!r} is among x; the response must be another column")
-    columns = (*covariates, response)
-    limits = arguments.all_bounds(columns, bounds)
+    if formula is None:
+        columns = _of_names(x, y, levels)
+    else:
+        _refuse_beside_formula(x, y, monomials)
+        columns = _of_formula(formula, levels)
+    limits = arguments.all_bounds(columns.numeric, bounds, tuple(columns.levels))
     groups = arguments.groups(options.groups)
     agreed = terms(options, None if groups is None else groups.column)
 
     def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
-        statistics: list[Statistic] = [Gram(columns, agreed.count)]
+        statistics = [columns.sums(agreed.count)]
         if monomials:
-            statistics.append(Monomials(covariates))
+            statistics.append(Monomials(columns.numeric[:-1]))
         if count_clamped:
-            statistics.append(Clamped(columns))
+            statistics.append(Clamped(columns.numeric))
         return tuple(statistics)
 
     order = Order(
         family="linear-regression",
-        model={"x": covariates, "y": response},
+        model=columns.model,
         kinds=tuple(s.kind for s in specify({})),
         specify=specify,
         terms=agreed,
         options=options,
         bounds=limits,
+        coded=tuple(columns.levels),
         groups=groups,
-        fill=arguments.numeric_fill(fill, limits),
-        least_records=max(LEAST_RECORDS, len(columns)),
+        fill=arguments.column_fill(fill, limits, columns.levels),
+        takes_other=bool(columns.levels),
+        other=arguments.other_levels(other, columns.levels),
+        least_records=max(LEAST_RECORDS, len(columns.numeric)),
     )
+    _warn_of_many_sums(columns.sums(agreed.count))
     return cast(LinearRegressionRelease, publish(source, order))
+
+
+@dataclass(frozen=True)
+class RegressionColumns:
+    """The columns of a regression: numeric ones, the response last, and factors with levels."""
+
+    numeric: tuple[str, ...]
+    formula: Formula | None = None
+    levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether there is neither a factor nor a product of columns."""
+        products = () if self.formula is None else self.formula.numeric
+        return not self.levels and all(len(product) == 1 for product in products)
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """The words of the release file."""
+        *x, y = self.numeric
+        formula = {} if self.formula is None else {"formula": self.formula.text}
+        return {"x": tuple(x), "y": y, **formula} if self._is_plain else {**formula, "y": y}
+
+    def sums(self, count: bool) -> Statistic:
+        """Return what is summed, where n is secret with ``count``.
+
+        An ArgumentError where a file could not hold it.
+        """
+        if self.formula is None or self._is_plain:
+            return Gram(self.numeric, count)
+        try:
+            return required_sums(self.formula, self.levels, count)
+        except ReleaseError as error:
+            why = str(error).removeprefix(f"{CellSums.kind}: ")
+            why = why.replace("components, more than", "sums, more than a file may hold,")
+            raise ArgumentError(
+                f"levels: {why}; join levels, or leave out interactions of factors"
+            ) from None
+
+
+def _of_names(x: object, y: object, levels: object) -> RegressionColumns:
+    if x is None or y is None:
+        raise ArgumentError(
+            f"{'x' if x is None else 'y'}: name the covariates (x=) and the response (y=), or give "
+            "a formula, such as formula='wages ~ age'"
+        )
+    if levels:
+        raise ArgumentError("levels: go with a formula, such as formula='wages ~ age + C(sex)'")
+    covariates = arguments.names(x, "x")
+    response = arguments.name(y, "y")
+    if response in covariates:
+        raise ArgumentError(f"y: {response!r} is among x; the response must be another column")
+    return RegressionColumns((*covariates, response))
+
+
+def _refuse_beside_formula(x: object, y: object, monomials: bool) -> None:
+    if x is not None or y is not None:
+        given = "x" if x is not None else "y"
+        raise ArgumentError(f"{given}: the formula names all columns; give one of the two")
+    if monomials:
+        raise ArgumentError("monomials: are those of x; name x and y in place of a formula")
+
+
+def _of_formula(text: object, levels: object) -> RegressionColumns:
+    """Return the columns that a formula names; those with levels are factors."""
+    lists = arguments.mapping(levels, "levels", "{column: [public list]}")
+    listed = {
+        arguments.name(c, "levels"): arguments.levels(v, f"levels[{c!r}]") for c, v in lists.items()
+    }
+    formula = parse(text, listed)
+    for factor in formula.factors:
+        if factor not in listed:
+            raise ArgumentError(
+                f"levels: none for the factor {factor!r}; levels are public knowledge: give them, "
+                f"for example levels={{{factor!r}: ['a', 'b']}}"
+            )
+        if len(listed[factor]) < 2:
+            raise ArgumentError(
+                f"levels[{factor!r}]: a factor has two or more levels; one says nothing"
+            )
+    for column in listed:
+        _refuse_idle_levels(column, formula)
+    formula.check_references(listed)
+    numeric = tuple(dict.fromkeys(c for product in formula.numeric for c in product))
+    return RegressionColumns((*numeric, formula.response), formula, listed)
+
+
+def _refuse_idle_levels(column: str, formula: Formula) -> None:
+    """Raise an ArgumentError where a column has levels and is no factor of the formula."""
+    if column == formula.response:
+        raise ArgumentError(
+            f"levels: {column!r} is the response, which must be a number and not a factor"
+        )
+    for term in formula.terms:
+        if column in term.numeric:
+            raise ArgumentError(
+                f"levels: {column!r} is a number in {term.text}; only a factor, C({column}), has "
+                "levels"
+            )
+    if column not in formula.factors:
+        raise ArgumentError(f"levels: {column!r} is not in the formula")
+
+
+def _warn_of_many_sums(statistic: Statistic) -> None:
+    count = len(statistic.units)
+    if isinstance(statistic, CellSums) and count > MANY_SUMS:
+        warn_user(
+            f"levels: the formula needs {count:,} sums. Noise does not grow with the number of "
+            "levels, but every sum has its own, and the more cells there are the fewer records "
+            "each holds: join levels that are rare, or leave out interactions of factors"
+        )
 
 
 OWNER = Owner(
     release=linear_regression,
-    summary="Release the Gram matrix: every linear regression among the columns, once.",
+    summary="Release the sums behind every linear regression among the columns, once.",
     words=(
-        Word("x", "columns", "covariate; repeat for several", required=True),
-        Word("y", "column", "response", required=True),
+        Word("formula", "text", "such as 'wages ~ age + C(sex)', in place of --x and --y"),
+        Word("x", "columns", "covariate; repeat for several"),
+        Word("y", "column", "response"),
         Word(
             "bounds",
             "bounds",
-            "public bounds, for every column; private:LOWER,UPPER lets part of the budget find "
-            "them within limits that may be far too wide",
+            "public bounds, for every numeric column; private:LOWER,UPPER lets part of the budget "
+            "find them within limits that may be far too wide",
         ),
         Word(
             "censored",
             "censored",
             "public bounds that cut values off; SIDES is both (the default), lower or upper",
         ),
+        Word("levels", "levels", "public levels, for every factor of the formula; repeat"),
         Word("fill", "fill", "public value for missing entries; repeat", planned=False),
+        Word(
+            "other",
+            "level",
+            "the level of the public list that counts what is not on it; repeat",
+            planned=False,
+        ),
         Word("monomials", "flag", "also release all monomials of x up to degree four"),
         Word("count_clamped", "flag", "also release how many records lie outside the bounds"),
     ),

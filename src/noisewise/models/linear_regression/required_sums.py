@@ -18,9 +18,11 @@ from collections.abc import Iterable, Mapping
 
 from noisewise.artifact import Level
 from noisewise.artifact.statistics import CellSum, CellSums
+from noisewise.artifact.statistics.cell_sums import NumericColumn, numeric_name
 from noisewise.formula import Formula
 
 Cell = tuple[tuple[int, ...], frozenset[str]]
+"""A product, as indices of numeric columns, and the factors within whose cells it is summed."""
 
 
 def required_sums(
@@ -62,3 +64,31 @@ def maximal(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     """Return the sets that are contained in no other, in alphabetical order."""
     given = set(sets)
     return sorted((s for s in given if not any(s < other for other in given)), key=sorted)
+
+
+def missing_sum(formula: Formula, statistic: CellSums) -> str | None:
+    """Return, in words, a sum that a formula needs and that does not follow from a statistic.
+
+    None where all do: each is a sum of released cells.
+    """
+    released: dict[tuple[NumericColumn, ...], list[frozenset[str]]] = {}
+    for block in statistic.blocks:
+        product = tuple(sorted(statistic.numeric[i] for i in block.product))
+        within = frozenset(statistic.factors[f] for f in block.within)
+        released.setdefault(product, []).append(within)
+    response = (formula.response,)
+    columns = {(response, frozenset[str]()), ((), frozenset[str]())}
+    columns |= {(t.numeric, frozenset(t.factors)) for t in formula.terms}
+    ordered = sorted(columns, key=lambda c: (c[0], sorted(c[1])))
+    for first, second in itertools.combinations_with_replacement(ordered, 2):
+        product = tuple(sorted(c for c in (first[0], second[0]) if c))
+        within = first[1] | second[1]
+        known = not product and not within
+        if not known and not any(within <= cells for cells in released.get(product, ())):
+            return _in_words(product, within)
+    return None
+
+
+def _in_words(product: tuple[NumericColumn, ...], within: frozenset[str]) -> str:
+    what = " * ".join(map(numeric_name, product)) or "the number of records"
+    return f"{what} within the levels of {' and '.join(sorted(within))}" if within else what

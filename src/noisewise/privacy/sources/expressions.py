@@ -7,18 +7,22 @@ Engines agree on IEEE subtraction, product and floor, and on comparing numbers; 
 - NaN becomes NULL before anything is compared (PostgreSQL and Spark sort it above infinity);
 - clamping is written as CASE (``greatest`` and ``clip`` treat NULL and NaN differently);
 - a value is clamped *before* the arithmetic, because Polars evaluates every branch of a CASE and
-  PostgreSQL refuses overflow and underflow: nothing infinite or huge ever reaches a cast.
+  PostgreSQL refuses overflow and underflow: nothing infinite or huge ever reaches a cast, and
+  nothing tiny is multiplied with what could be tiny too.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import ibis
 
 from noisewise.artifact import Level
-from noisewise.privacy.lattice import Coded, Feature, Outward, Scaled
+from noisewise.privacy.lattice import Coded, Outside, Outward, Scaled, ScaledProduct
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -39,13 +43,17 @@ def bit(condition: ir.Value) -> ir.Value:
 
 
 def _real(column: ir.Column) -> ir.Value:
-    """Return a column as float64 with NULL for NaN."""
+    """Return a column as float64 with NULL for NaN; a date as days since 1970-01-01."""
     kind = column.type()
     if kind.is_decimal():
         # Through text, which every engine rounds correctly; decimal to double they do not.
         column = column.cast("string")
     elif kind.is_boolean():
         column = column.cast("int32")  # PostgreSQL has no cast from boolean to double
+    elif kind.is_timestamp():
+        column = column.date().epoch_days()
+    elif kind.is_date():
+        column = column.epoch_days()
     x = column.cast("float64")
     return ibis.ifelse(x.isnan(), ibis.null("float64"), x)
 
@@ -56,7 +64,20 @@ def number(table: ir.Table, column: str, fill: float | None) -> ir.Value:
     return x if fill is None else ibis.coalesce(x, constant(fill))
 
 
-def value(x: ir.Value, feature: Feature) -> ir.Value:
+def multiplied(columns: Mapping[str, ir.Value], feature: ScaledProduct) -> ir.Value:
+    """Return the product of clamped columns, as `lattice.evaluate_columns`; NULL stays NULL."""
+    tiny, parts = constant(feature.vanishing), []
+    for part in feature.multiplicands:
+        x = _clamped(columns[part.column], constant(part.lower), constant(part.upper))
+        parts.append(ibis.ifelse((x < tiny) & (x > -tiny), constant(0), x))
+    return functools.reduce(operator.mul, parts)
+
+
+def _clamped(x: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
+    return ibis.cases((x < low, low), (x > high, high), else_=x)
+
+
+def value(x: ir.Value, feature: Scaled | Outside | Outward) -> ir.Value:
     """Return what a present number contributes, as `lattice.evaluate`; NULL stays NULL."""
     if isinstance(feature, Outward):
         return _outward(x, feature)
@@ -64,12 +85,9 @@ def value(x: ir.Value, feature: Feature) -> ir.Value:
     if not isinstance(feature, Scaled):
         return bit(outside)
     least, most = reach(feature)
-    near = ibis.cases(
-        (x < constant(least), constant(least)), (x > constant(most), constant(most)), else_=x
-    )
+    near = _clamped(x, constant(least), constant(most))
     u = _scaled(near - constant(feature.base), feature.factor).floor().cast("int64")
-    low, high = _whole(feature.low), _whole(feature.high)
-    u = ibis.cases((u < low, low), (u > high, high), else_=u)
+    u = _clamped(u, _whole(feature.low), _whole(feature.high))
     return ibis.ifelse(outside, _whole(0), u) if feature.outside == "drop" else u
 
 

@@ -141,7 +141,13 @@ class TypedFile:
 
     def read(self, plan: SumPlan) -> Iterator[pa.RecordBatch]:
         """Yield batches of the plan's columns, in bounded memory."""
-        yield from scan(self._dataset(), plan.columns)
+        text = {c.column for c in plan.codes if isinstance(c.levels[0], str)}
+        dataset = self._dataset()
+        if self._kind == "parquet" and text:
+            # Distinct texts with an index, as the file has them: a fourth of the time.
+            layout = ds.ParquetFileFormat(dictionary_columns=text)
+            dataset = ds.dataset(self._path, format=layout)
+        yield from scan(dataset, plan.columns)
 
     def explain(self, plan: SumPlan | None) -> NoisewiseError:
         """Return an error that blames the file: its types were checked before."""

@@ -1,7 +1,7 @@
 """Tables in an engine, through Ibis: the sums are formed where the data is, only sums come back.
 
-One aggregate query forms all product sums of a plan; every contingency table and histogram is one
-GROUP BY more (`pushdown`), all of them over one state of the table (`snapshot`). The integers are
+One aggregate query forms all product sums of a plan; every table of counts or sums is one GROUP BY
+more (`pushdown`), all of them over one state of the table (`snapshot`). The integers are
 those of the local path, bit for bit (`expressions`).
 """
 
@@ -37,7 +37,15 @@ from noisewise.privacy.sources.query_results import QueryResults
 from noisewise.privacy.sources.record_cap import Records, sum_capped
 from noisewise.privacy.sources.snapshot import snapshot
 from noisewise.privacy.sources.spark_catalog import spark_log_off
-from noisewise.privacy.sum_plan import Capped, CellCounts, Histogram, Progress, SumPlan, Sums
+from noisewise.privacy.sum_plan import (
+    Capped,
+    CellCounts,
+    CellProducts,
+    Histogram,
+    Progress,
+    SumPlan,
+    Sums,
+)
 from noisewise.privacy.sums import Columns
 
 if TYPE_CHECKING:
@@ -224,9 +232,23 @@ class IbisSource:
                 for position, clique in enumerate(part.cliques):
                     cells = self._fetch("counting cells", partial(prepared.cells, part, clique))
                     results.add_cells(number, part, position, cells)
+            elif isinstance(part, CellProducts):
+                self._add_cell_sums(prepared, results, number, part)
             elif isinstance(part, Histogram):
                 points = self._fetch("counting values", partial(prepared.histogram, part))
                 results.add_histogram(number, part, points)
+
+    def _add_cell_sums(
+        self, prepared: Prepared, results: QueryResults, number: int, part: CellProducts
+    ) -> None:
+        from noisewise.privacy.sources.pushdown import MAX_SUMS_PER_QUERY
+
+        for within, products in part.tables(prepared.plan.groups).items():
+            for first in range(0, len(products) if within else 0, MAX_SUMS_PER_QUERY):
+                some = products[first : first + MAX_SUMS_PER_QUERY]
+                query = partial(prepared.cell_sums, part, within, some)
+                sums = self._fetch("summing within cells", query)
+                results.add_cell_sums(number, part, within, first, sums)
 
     def _fetch(self, step: str, query: Callable[[], ir.Table]) -> pa.Table:
         return self._ask(step, lambda: _collected(query()))
@@ -287,8 +309,10 @@ def _check_list(kind: dt.DataType, code: Coded) -> None:
 
 
 def _is_numeric(kind: dt.DataType) -> bool:
-    return bool(kind.is_numeric() or kind.is_boolean())
+    is_local = kind.is_timestamp() and kind.timezone is None
+    return bool(kind.is_numeric() or kind.is_boolean() or kind.is_date() or is_local)
 
 
 def _is_codable(kind: dt.DataType) -> bool:
-    return bool(kind.is_string() or (_is_numeric(kind) and not kind.is_decimal()))
+    is_number = kind.is_numeric() or kind.is_boolean()
+    return bool(kind.is_string() or (is_number and not kind.is_decimal()))

@@ -1,4 +1,4 @@
-"""A plan as queries: one aggregate for all sums of products, one more for each table of counts."""
+"""A plan as queries: one aggregate for all sums over all records, one more for each table."""
 
 from __future__ import annotations
 
@@ -6,27 +6,37 @@ import dataclasses
 import functools
 import math
 import operator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import ibis
 import ibis.expr.operations as ops
 
+from noisewise.artifact.statistics import Exponents
 from noisewise.privacy.conditions import COMPARISONS
-from noisewise.privacy.lattice import Coded, Feature
+from noisewise.privacy.lattice import Coded, Feature, ScaledProduct
 from noisewise.privacy.sources.expressions import (
     bit,
     constant,
     is_listed,
     key_of,
     level_of,
+    multiplied,
     number,
     person_of,
     public_list,
     value,
 )
-from noisewise.privacy.sources.query_results import sum_name
-from noisewise.privacy.sum_plan import CellCounts, Histogram, Person, ProductSums, SumPlan
+from noisewise.privacy.sources.query_results import products_over_all, sum_name
+from noisewise.privacy.sum_plan import (
+    CellCounts,
+    CellProducts,
+    Histogram,
+    Person,
+    ProductSums,
+    SumPlan,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -85,6 +95,16 @@ class Prepared:
         columns = [self.keys[part.codes[i].column] for i in clique]
         return self._counts(columns) if self.plan.person is None else self._weights(columns)
 
+    def cell_sums(
+        self, part: CellProducts, within: tuple[int, ...], products: tuple[Exponents, ...]
+    ) -> ir.Table:
+        """Return sums of products s0, s1, … by cells c0, c1, … (and ``group``), and the count n."""
+        factors = [[self.values[part.features[j]] for j in product] for product in products]
+        keys = [self.keys[part.codes[i].column] for i in within]
+        t, by = self._by(keys, {u for product in factors for u in product})
+        sums = {f"s{i}": self._total(t, product) for i, product in enumerate(factors)}
+        return self._kept(t.group_by(by).aggregate(n=t.count(), **sums))
+
     def people(self) -> ir.Table:
         """Return the number of people with a complete record, as column n."""
         t = self.records.filter(self.records["complete"])
@@ -112,30 +132,35 @@ class Prepared:
     def _summed(self, products: list[tuple[str, list[str]]], **more: ir.Scalar) -> ir.Table:
         t = self.records
         by = ["complete"] if self.plan.group is None else ["complete", "grouped", "group"]
-        sums = {
-            name: functools.reduce(operator.mul, [t[u] for u in factors]).sum().fill_null(0)
-            if factors
-            else t.count()
-            for name, factors in products
-        }
+        sums = {name: self._total(t, factors) for name, factors in products}
         return t.group_by(by).aggregate(**sums, **more)
+
+    def _total(self, t: ir.Table, factors: list[str]) -> ir.Scalar:
+        """Return the sum of a product of columns; of none, the number of records."""
+        if not factors:
+            return t.count()
+        return functools.reduce(operator.mul, [t[u] for u in factors]).sum().fill_null(0)
 
     def _products(self) -> list[tuple[str, list[str]]]:
         """Return the name of every sum and the columns that are multiplied for it."""
         return [
             (sum_name(p, i), [self.values[part.features[j]] for j in product])
             for p, part in enumerate(self.plan.parts)
-            if isinstance(part, ProductSums)
-            for i, product in enumerate(part.products)
+            if isinstance(part, ProductSums | CellProducts)
+            for i, product in enumerate(products_over_all(part, self.plan.groups))
         ]
 
     def _counts(self, columns: list[str]) -> ir.Table:
+        t, by = self._by(columns)
+        return self._kept(t.group_by(by).aggregate(n=t.count()))
+
+    def _by(self, columns: list[str], others: Collection[str] = ()) -> tuple[ir.Table, list[str]]:
+        """Return complete records: columns as c0, c1, … (and ``group``), whose names follow."""
         t = self.records.filter(self.records["complete"])
         by = {f"c{i}": t[name] for i, name in enumerate(columns)}
         if self.plan.group is not None:
             by["group"] = t["group"]
-        t = t.select(**by)
-        return self._kept(t.group_by(list(by)).aggregate(n=t.count()))
+        return t.select(**by, **{name: t[name] for name in others}), [*by]
 
     def _kept(self, sums: ir.Table) -> ir.Table:
         """Return sums of groups on the list, if that was sent; a join counts none of them twice."""
@@ -156,14 +181,23 @@ def prepare(table: ir.Table, plan: SumPlan) -> Prepared:
         f"l{key}": t[key].notnull() if code == plan.group else is_listed(t[key], code)
         for code, key in zip(plan.codes, keys.values(), strict=True)
     }
-    t = t.mutate(**usable)
     values = {feature: f"u{j}" for j, feature in enumerate(dict.fromkeys(plan.features))}
+    columns = {c: t[x] for c, x in numbers.items()}
+    products = {
+        f"p{u}": multiplied(columns, f) for f, u in values.items() if isinstance(f, ScaledProduct)
+    }
+    t = t.mutate(**usable, **products)
     records = t.mutate(
         complete=_complete(t, numbers, keys, plan),
         **({} if plan.person is None else {"mperson": bit(t["person"].isnull())}),
         **{f"m{x}": bit(t[x].isnull()) for x in (*numbers.values(), *keys.values())},
         **{f"f{key}": bit(t[key].notnull() & ~t[f"l{key}"]) for key in keys.values()},
-        **{u: value(t[numbers[f.column]], f) for f, u in values.items()},
+        **{
+            u: value(t[f"p{u}"], f.lattice)
+            if isinstance(f, ScaledProduct)
+            else value(t[numbers[f.column]], f)
+            for f, u in values.items()
+        },
         **_grouping(t, plan.group, keys),
     )
     return Prepared(

@@ -9,14 +9,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from noisewise.artifact.statistics import Exponents
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.sources.snapshot import changed
-from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
+from noisewise.privacy.sum_plan import (
+    CellCounts,
+    CellProducts,
+    Histogram,
+    Part,
+    ProductSums,
+    SumPlan,
+    Sums,
+)
 
 
 def sum_name(part: int, component: int) -> str:
     """Return the name of the column that holds one sum of products."""
     return f"s{part}_{component}"
+
+
+def products_over_all(part: Part, groups: int) -> tuple[Exponents, ...]:
+    """Return the products of a part that are summed over all records, or all of a group."""
+    if isinstance(part, CellProducts):
+        return part.tables(groups).get((), ())
+    return part.products if isinstance(part, ProductSums) else ()
 
 
 class QueryResults:
@@ -29,6 +45,11 @@ class QueryResults:
         self.rows = 0
         self._plan = plan
         self._parts = [np.zeros((_components(p), plan.groups), np.int64) for p in plan.parts]
+        self._tables = {
+            p: part.empty_tables(plan.groups)
+            for p, part in enumerate(plan.parts)
+            if isinstance(part, CellProducts)
+        }
         self._sizes = np.zeros(plan.groups, np.int64)
         filled = {code.column for code in plan.codes if code.fill is not None}
         filled |= {column for column, fill in plan.numeric.items() if fill is not None}
@@ -54,9 +75,10 @@ class QueryResults:
         kept = _flags(totals, "complete") & (group >= 0)
         names = set(totals.column_names)
         for p, part in enumerate(self._plan.parts):
-            for i in range(len(part.products) if isinstance(part, ProductSums) else 0):
+            for i in range(len(products_over_all(part, self._plan.groups))):
                 if (name := sum_name(p, i)) in names:
-                    np.add.at(self._parts[p][i], group[kept], _integers(totals, name)[kept])
+                    sums = self._tables[p][()][i, 0] if p in self._tables else self._parts[p][i]
+                    np.add.at(sums, group[kept], _integers(totals, name)[kept])
 
     def count_people(self, counted: pa.Table) -> None:
         """Set the sizes to numbers of people, where records are weighed by them."""
@@ -71,13 +93,20 @@ class QueryResults:
     def add_cells(self, number: int, part: CellCounts, position: int, cells: pa.Table) -> None:
         """Add one contingency table, behind those of the cliques before it."""
         self._weigh(cells)
-        codes = [part.codes[i] for i in part.cliques[position]]
-        index = [_positions(cells.column(f"c{i}"), code) for i, code in enumerate(codes)]
-        listed = np.all([column >= 0 for column in index], axis=0)
-        shapes = part.shapes
-        cell = np.ravel_multi_index(tuple(np.where(listed, i, 0) for i in index), shapes[position])
-        start = sum(map(math.prod, shapes[:position]))
-        self._add(number, np.where(listed, start + cell, -1), cells)
+        cell = _cells(cells, [part.codes[i] for i in part.cliques[position]])
+        start = sum(map(math.prod, part.shapes[:position]))
+        self._add(number, np.where(cell >= 0, start + cell, -1), cells)
+
+    def add_cell_sums(
+        self, number: int, part: CellProducts, within: tuple[int, ...], first: int, sums: pa.Table
+    ) -> None:
+        """Add sums of products within cells, the first of which has that place in its table."""
+        self._weigh(sums)
+        cell, group = _cells(sums, [part.codes[i] for i in within]), self._groups(sums)
+        kept = (cell >= 0) & (group >= 0)
+        table = self._tables[number][within]
+        for i, name in enumerate(n for n in sums.column_names if n.startswith("s")):
+            np.add.at(table[first + i], (cell[kept], group[kept]), _integers(sums, name)[kept])
 
     def add_histogram(self, number: int, part: Histogram, points: pa.Table) -> None:
         """Add counts on lattice points."""
@@ -85,8 +114,12 @@ class QueryResults:
 
     def sums(self) -> Sums:
         """Return the sums of all answers."""
+        parts = [
+            part.from_tables(self._tables[p]) if isinstance(part, CellProducts) else sums
+            for p, (part, sums) in enumerate(zip(self._plan.parts, self._parts, strict=True))
+        ]
         return Sums(
-            tuple(self._parts),
+            tuple(parts),
             self._sizes,
             tuple(sorted(self._missing)),
             tuple(sorted(self._unlisted)),
@@ -118,6 +151,15 @@ class QueryResults:
         return _positions(answer.column("group"), self._plan.group)
 
 
+def _cells(answer: pa.Table, codes: list[Coded]) -> np.ndarray:
+    """Return the cell of the levels c0, c1, … of each row, -1 where one is not on its list."""
+    index = [_positions(answer.column(f"c{i}"), code) for i, code in enumerate(codes)]
+    listed = np.all([column >= 0 for column in index], axis=0)
+    shape = tuple(len(code.levels) for code in codes)
+    cell = np.ravel_multi_index(tuple(np.where(listed, i, 0) for i in index), shape)
+    return np.where(listed, cell, -1)
+
+
 def _positions(keys: pa.ChunkedArray, code: Coded) -> np.ndarray:
     """Return positions in the public list; as in the local path, floats are compared as floats."""
     lookup: dict[Any, int] = {}
@@ -147,4 +189,6 @@ def _components(part: Part) -> int:
         return len(part.products)
     if isinstance(part, CellCounts):
         return sum(map(math.prod, part.shapes))
+    if isinstance(part, CellProducts):
+        return 0  # its tables are kept apart
     return part.feature.high - part.feature.low + 1
