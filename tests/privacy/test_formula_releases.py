@@ -170,13 +170,13 @@ def test_dates_are_days() -> None:
     assert (made.bounds["born"].lower, made.bounds["born"].upper) == (-18263, 14610)
     assert made.fill["born"] == 2
     noon = datetime.datetime(1970, 1, 2, 12)
-    for moment in (
-        noon,
-        np.datetime64(noon),
-        pd.Timestamp(noon),
-        noon.replace(tzinfo=datetime.UTC),
-    ):
-        assert arguments.number_or_date(moment, "fill") == 1.5
+    for moment in (noon, noon.date(), pd.Timestamp(noon), np.datetime64(noon, "ns")):
+        assert arguments.number_or_date(moment, "fill") == 1
+    for moment in (noon.replace(tzinfo=datetime.UTC), pd.NaT):
+        with pytest.raises(nw.ArgumentError, match="fill: must be a date without a time zone"):
+            arguments.number_or_date(moment, "fill")
+    with pytest.raises(nw.ArgumentError, match="fill: must be a number"):
+        arguments.number_or_date(np.datetime64("NaT"), "fill")
 
 
 # -- refusals --------------------------------------------------------------------------------------
