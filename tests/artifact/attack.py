@@ -54,9 +54,9 @@ def contributions(statistic: Statistic) -> list[Contribution]:
         return [tuple(first), tuple(last)]
     if isinstance(statistic, CellSums):
         k, f = len(statistic.numeric), 2**statistic.bits
-        points = [(-f,) * m + (f,) * (k - m) for m in range(k + 1)]
-        points += [(0,) * k, (f // 2,) * k]
-        return [_cells(statistic, p, level) for p in points for level in (0, 1)]
+        ends = [(-f,) * m + (f,) * (k - m) for m in range(k + 1)]
+        inner = [(0,) * k, (f // 2,) * k]
+        return [_cells(statistic, r, level) for r in (*ends, *inner) for level in (0, 1)]
     if isinstance(statistic, Clamped):
         return [(1,) * len(statistic.columns), (0,) * len(statistic.columns)]
     assert isinstance(statistic, ProbabilitySums | QuantileSum)

@@ -115,6 +115,8 @@ def regression(
 def regression_with_factors(mechanism: Mechanism, neighbours: Neighbours, **extra: Any) -> Release:
     """Sums within cells; with factors that interact with nothing, or with a covariate."""
     public, grouped = neighbours == "replace-one", extra.get("groups") is not None
+    numeric: tuple[tuple[str, ...], ...]
+    factors: dict[str, tuple[str | int, ...]]
     if mechanism == "laplace":
         numeric, factors = (
             (("pir",), ("kir", "kir"), ("alter",)),

@@ -26,6 +26,9 @@ POSTGRES_TYPES = {
     pa.int64(): "bigint",
     pa.int32(): "integer",
     pa.bool_(): "boolean",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp",
+    pa.timestamp("us", "UTC"): "timestamptz",
     pa.string(): "text",
 }
 

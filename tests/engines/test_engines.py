@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from noisewise import datasets
-from noisewise.artifact import DataError
+from noisewise.artifact import Bounds, DataError
 from noisewise.privacy import sum_plan
-from noisewise.privacy.lattice import Coded, Scaled
+from noisewise.privacy.lattice import Coded, Multiplicand, Scaled, ScaledProduct, boxed
 from noisewise.privacy.sources import pushdown
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, ProductSums, SumPlan, Sums
@@ -43,6 +43,15 @@ CASES = [
 EMPTY = nasty(1).slice(0, 0)
 PRICES = pa.array([f"1.6{i:016d}" for i in range(0, 360_000, 997)])
 DECIMALS = pa.table({"price": PRICES.cast(pa.decimal128(18, 17))})
+DAYS = np.random.default_rng(6).integers(-40_000, 40_000, 400) * 86_400_000_000
+TIMES = pa.array(np.random.default_rng(7).integers(-10 * 86_400 * 10**6, 10 * 86_400 * 10**6, 400))
+DATES = pa.table(
+    {
+        "born": pa.array(DAYS, mask=DAYS % 7 == 1).cast(pa.timestamp("us")).cast(pa.date32()),
+        "seen": pa.concat_arrays([pa.array([None, 0, -1, 1]), TIMES[4:]]).cast(pa.timestamp("us")),
+        "zoned": TIMES.cast(pa.timestamp("us", "UTC")),
+    }
+)
 
 
 @cache
@@ -146,6 +155,27 @@ def test_decimals_are_rounded_once(load: Any, path: str) -> None:
     feature = Scaled("price", 1.6, 1.6 + 2.0**-38, 1.6, 2.0**52, 0, 2**14)
     plan = SumPlan((ProductSums((feature,), ((0,),)),))
     assert same(load(path, DECIMALS).sum(plan), reference_sums(DECIMALS.to_pylist(), plan))
+
+
+@pytest.mark.parametrize("path", QUICK)
+def test_dates_are_days(load: Any, path: str) -> None:
+    features = (
+        boxed("born", Bounds(-20_000, 12_000), bits=15),
+        boxed("seen", Bounds(-9, 9), bits=15),
+    )
+    days = ScaledProduct(
+        (Multiplicand("born", -20_000, 12_000), Multiplicand("seen", -9, 9)),
+        boxed("", Bounds(-180_000, 180_000), bits=15),
+    )
+    plan = SumPlan((ProductSums((*features, days), ((0,), (1,), (0, 1), (1, 1), (2, 2))),))
+    assert same(load(path, DATES).sum(plan), reference_sums(DATES.to_pylist(), plan))
+    if path != "spark":  # there a time of a zone has the day of the session's zone
+        with pytest.raises(
+            DataError, match="'zoned' must be numeric, but holds dates and times of"
+        ):
+            load(path, DATES).check(("zoned",), ())
+    with pytest.raises(DataError, match="'born' must hold text or whole numbers, but holds dates"):
+        load(path, DATES).check((), ("born",))
 
 
 @pytest.mark.parametrize("path", QUICK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from noisewise.artifact import ArgumentError, Bounds
+from noisewise.artifact import ArgumentError, Bounds, DataError
 from noisewise.artifact.statistics import CellSum, CellSums
-from noisewise.privacy.lattice import Coded
+from noisewise.privacy.lattice import Coded, boxed
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
-from noisewise.privacy.sum_plan import SumPlan, Sums
+from noisewise.privacy.sum_plan import ProductSums, SumPlan, Sums
 from tests.reference.sums_reference import reference_sums
 
 ROWS = 500
@@ -101,9 +102,7 @@ def forms(table: pa.Table, folder: Path) -> dict[str, Any]:
         "pandas objects": table.to_pandas(integer_object_nulls=True),
         "categoricals": categorical,
         "Polars": pl.from_arrow(table),
-        "Polars categoricals": pl.from_arrow(table).with_columns(
-            pl.col(*text).cast(pl.Categorical)
-        ),
+        "Polars categoricals": pl.DataFrame(table).with_columns(pl.col(*text).cast(pl.Categorical)),
         "Parquet": folder / "table.parquet",
         "Parquet of dictionaries": folder / "encoded.parquet",
         "Feather": folder / "table.arrow",
@@ -159,3 +158,43 @@ def test_a_product_with_unusable_bounds_is_refused() -> None:
         statistic = CellSums((("a",) * power,), {}, (CellSum((0,), ()),))
         with pytest.raises(ArgumentError, match=rf"bounds: those of a\^{power} lie beyond"):
             find_privacy(statistic.kind).part(statistic, PublicColumns({"a": Bounds(0, upper)}))
+
+
+def test_dates_are_days(tmp_path: Path) -> None:
+    """In every kind of table, and also with a time of day."""
+    moments = [
+        datetime(1969, 12, 31, 23, 59, 59),
+        datetime(1970, 1, 1),
+        datetime(2001, 5, 17, 8, 30),
+    ]
+    moments += [datetime(1931, 1, 1, 0, 0, 1), datetime(2024, 2, 29)]
+    statistic = CellSums(
+        (("born",), ("born", "born")), {}, (CellSum((0, 1), ()), CellSum((0,), ()))
+    )
+    public = PublicColumns({"born": Bounds(-14_000, 15_000)})
+    asked = SumPlan((find_privacy(statistic.kind).part(statistic, public),))
+    for rows in (moments, [moment.date() for moment in moments]):
+        table = pa.table({"born": pa.array([*rows, None])})
+        pyarrow.parquet.write_table(table, tmp_path / "dates.parquet")
+        pyarrow.csv.write_csv(table, tmp_path / "dates.csv")
+        table.to_pandas().to_csv(tmp_path / "pandas.csv")
+        tables = {
+            "Arrow": table,
+            "nanoseconds": table.cast(pa.schema([("born", pa.timestamp("ns"))])),
+            "pandas": table.to_pandas(),
+            "Polars": pl.from_arrow(table),
+            "Parquet": tmp_path / "dates.parquet",
+            "CSV": tmp_path / "dates.csv",
+            "CSV of pandas": tmp_path / "pandas.csv",
+        }
+        expected = reference_sums([{"born": moment} for moment in [*rows, None]], asked)
+        for name, form in tables.items():
+            assert same(open_source(form).sum(asked), expected), name
+
+
+def test_what_is_no_date_is_no_number(tmp_path: Path) -> None:
+    for cell in ("2001-02-30", "2001-13-01", "2001-05-17 25:00", "17.05.2001", "2001-05-17Z"):
+        (tmp_path / "dates.csv").write_text(f"born,x\n2001-05-17,1\n{cell},1\n")
+        asked = SumPlan((ProductSums((boxed("born", Bounds(0, 20_000), bits=15),), ((0,),)),))
+        with pytest.raises(DataError, match="column 'born' holds something that is not a number"):
+            open_source(tmp_path / "dates.csv").sum(asked)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from datetime import date, datetime
 from functools import cache
 from typing import Any
 
@@ -100,6 +101,10 @@ def _person(value: Any) -> Any:
 
 
 def _number(value: Any, fill: float | None) -> float | None:
+    if isinstance(value, datetime):
+        value = value.date()
+    if isinstance(value, date):
+        value = (value - date(1970, 1, 1)).days
     absent = value is None or math.isnan(value)
     return fill if absent else float(value)
 

@@ -33,7 +33,8 @@ from noisewise.artifact.statistics.polynomial_sums import GRAM_BITS
 from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
-    from noisewise.artifact.release import Noise, Release
+    from noisewise.artifact.guarantee import Noise
+    from noisewise.artifact.release import Release
 
 MAX_CORNERS = 2**18
 """Corners and sets of levels that a bound is searched over; above, a looser bound is used

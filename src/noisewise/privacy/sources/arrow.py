@@ -212,7 +212,10 @@ def listed_names(names: Sequence[str]) -> str:
 
 def not_numeric(column: str, kind: object) -> DataError:
     """Return the error of a column that should hold numbers."""
-    return DataError(f"column {column!r} must be numeric, but holds {describe_type(kind)}")
+    held = describe_type(kind)
+    zone = " of a time zone; make dates of them, which count as days"
+    zone = zone if held == "dates and times" else ""
+    return DataError(f"column {column!r} must be numeric, but holds {held}{zone}")
 
 
 def not_codable(column: str, kind: object) -> DataError:
@@ -330,9 +333,19 @@ def misfit(code: Coded) -> DataError:
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
-    t = pa.types
-    if t.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return _is_numeric(kind.value_type)
+    return _holds_numbers(kind) or _holds_days(kind)
+
+
+def _holds_days(kind: pa.DataType) -> bool:
+    """Return whether a column counts as days since 1970-01-01: dates, and times on such days."""
+    is_local = pa.types.is_timestamp(kind) and kind.tz is None
+    return bool(pa.types.is_date(kind) or is_local)
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    t = pa.types
     # A column of nothing but NULL has the type "null": it is missing everywhere, not wrong.
     kinds = (t.is_integer, t.is_floating, t.is_decimal, t.is_boolean, t.is_null)
     return any(is_kind(kind) for is_kind in kinds)
@@ -346,7 +359,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _is_codable(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return _is_codable(kind.value_type)
-    return _is_text(kind) or (_is_numeric(kind) and not pa.types.is_decimal(kind))
+    return _is_text(kind) or (_holds_numbers(kind) and not pa.types.is_decimal(kind))
 
 
 def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
@@ -360,6 +373,8 @@ def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
             raise not_numeric(name, column.type)
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
+        elif _holds_days(column.type):
+            column = column.cast(pa.date32(), safe=False).cast(pa.int32())
         elif pa.types.is_decimal(column.type):
             # Arrow's own cast is an ulp off for one value in four; text is read correctly rounded.
             column = column.cast(pa.string())
@@ -373,8 +388,10 @@ def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.nd
     if pa.types.is_dictionary(column.type):
         if _is_text(column.type.value_type) and len(column.dictionary) <= len(column):
             # Every distinct text is looked up once; the last index stands for NULL.
-            index = level_indices(pa.concat_arrays([column.dictionary, _null_of(column)]), code)
-            return index[column.indices.cast(pa.int64()).fill_null(len(index) - 1).to_numpy()]
+            distinct = pa.concat_arrays([column.dictionary, pa.nulls(1, column.type.value_type)])
+            of_text = level_indices(distinct, code)
+            places = column.indices.cast(pa.int64()).fill_null(len(of_text) - 1)
+            return np.asarray(of_text[places.to_numpy(zero_copy_only=False)])
         column = column.dictionary_decode()
     textual = isinstance(code.levels[0], str)
     if spelled and _is_text(column.type) and not textual:
@@ -390,10 +407,6 @@ def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.nd
     if code.other is not None:
         index[index == -2] = code.levels.index(code.other)
     return index
-
-
-def _null_of(column: pa.DictionaryArray) -> pa.Array:
-    return pa.nulls(1, column.type.value_type)
 
 
 def _looked_up(column: pa.Array, code: Coded) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Numbers as CSV files spell them: what a cell means depends on that cell alone.
 
 Nothing is guessed from other cells. A number is what Arrow reads as float64; a level of a list of
-whole numbers is compared exactly, never as a float; true and false are 1 and 0 in either.
+whole numbers is compared exactly, never as a float; true and false are 1 and 0 in either. A date,
+with a time of day or without, is a number too: days since 1970-01-01.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ EXACT_FLOATS = 2**53
 _WHOLE = re.compile(r"-?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?)?$"
 _LARGE_FLOAT = r"^-?([0-9]{16,}\.0|[0-9](\.[0-9]+)?e\+[0-9]+)$"
 
 
@@ -43,7 +45,13 @@ def floats(text: pa.Array) -> pa.Array:
     text = pc.utf8_trim(text, BLANKS)
     text = pc.if_else(pc.is_in(text, pa.array(TRUE)), "1", text)
     text = pc.if_else(pc.is_in(text, pa.array(FALSE)), "0", text)
-    return text.cast(pa.float64())
+    is_date = pc.match_substring_regex(text, _DATE)
+    if not pc.any(is_date).as_py():
+        return text.cast(pa.float64())
+    nothing = pa.scalar(None, text.type)
+    day = pc.utf8_slice_codeunits(pc.if_else(is_date, text, nothing), 0, 10)
+    days = day.cast(pa.date32()).cast(pa.int32()).cast(pa.float64())
+    return pc.coalesce(days, pc.if_else(is_date, nothing, text).cast(pa.float64()))
 
 
 def positions(text: pa.Array, code: Coded) -> np.ndarray:

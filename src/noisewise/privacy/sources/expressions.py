@@ -43,13 +43,17 @@ def bit(condition: ir.Value) -> ir.Value:
 
 
 def _real(column: ir.Column) -> ir.Value:
-    """Return a column as float64 with NULL for NaN."""
+    """Return a column as float64 with NULL for NaN; a date as days since 1970-01-01."""
     kind = column.type()
     if kind.is_decimal():
         # Through text, which every engine rounds correctly; decimal to double they do not.
         column = column.cast("string")
     elif kind.is_boolean():
         column = column.cast("int32")  # PostgreSQL has no cast from boolean to double
+    elif kind.is_timestamp():
+        column = column.date().epoch_days()
+    elif kind.is_date():
+        column = column.epoch_days()
     x = column.cast("float64")
     return ibis.ifelse(x.isnan(), ibis.null("float64"), x)
 

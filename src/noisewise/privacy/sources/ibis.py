@@ -309,8 +309,10 @@ def _check_list(kind: dt.DataType, code: Coded) -> None:
 
 
 def _is_numeric(kind: dt.DataType) -> bool:
-    return bool(kind.is_numeric() or kind.is_boolean())
+    is_local = kind.is_timestamp() and kind.timezone is None
+    return bool(kind.is_numeric() or kind.is_boolean() or kind.is_date() or is_local)
 
 
 def _is_codable(kind: dt.DataType) -> bool:
-    return bool(kind.is_string() or (_is_numeric(kind) and not kind.is_decimal()))
+    is_number = kind.is_numeric() or kind.is_boolean()
+    return bool(kind.is_string() or (is_number and not kind.is_decimal()))
