@@ -28,7 +28,10 @@ INTERCEPT = "intercept"
 MAX_DEGREE = 8
 """The highest power or product of columns in a term (chosen)."""
 
-MAX_TERMS = 500
+MAX_LISTED = 8
+"""Levels that an error lists (chosen)."""
+
+MAX_TERMS = 300
 """The terms of a formula at most (chosen): ``(a + b + …)**9`` in a file must not fill memory."""
 
 
@@ -131,10 +134,10 @@ class Formula:
         wanted = self.references.get(factor)
         if wanted is None:
             return 0
-        for i, level in enumerate(levels[factor]):
-            if level == wanted:
-                return i
-        listed = ", ".join(map(repr, levels[factor]))
+        if wanted in levels[factor]:
+            return levels[factor].index(wanted)
+        listed = ", ".join(map(repr, levels[factor][:MAX_LISTED]))
+        listed += ", …" if len(levels[factor]) > MAX_LISTED else ""
         raise ArgumentError(f"formula: {wanted!r} is not a level of {factor}; there are {listed}")
 
 
@@ -195,23 +198,17 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
     """Return the response and formulaic's terms, the constant among them."""
     from formulaic import Formula as Parsed
     from formulaic import SimpleFormula
-    from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
 
     try:
-        if _most_terms(DefaultFormulaParser().get_ast(text)) > MAX_TERMS:
+        if _most_terms(DefaultFormulaParser().get_ast(text)) > MAX_TERMS + 2:
             raise ArgumentError(f"formula: has more than {MAX_TERMS} terms")
         parsed = Parsed(text)
-    except (FormulaicError, SyntaxError, ValueError) as error:
-        if isinstance(error, ArgumentError):
-            raise
-        if "`.` operator" in str(error):
-            raise ArgumentError("formula: name the columns; '.' does not say which") from None
-        words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
-        why = words[0].partition(" (tip")[0].rstrip(".")
-        for theirs, ours in PLAINER.items():
-            why = re.sub(theirs, ours, why)
-        raise ArgumentError(f"formula: {validation.shown(text)} cannot be read: {why}") from None
+    except (ArgumentError, RecursionError):
+        raise
+    except Exception as error:  # noqa: BLE001  # of odd texts formulaic raises many kinds
+        why = _reason(error)
+        raise ArgumentError(f"formula: {validation.shown(text)} cannot be read{why}") from None
     sides = getattr(parsed, "lhs", None), getattr(parsed, "rhs", None)
     if not all(isinstance(side, SimpleFormula) for side in sides) or len(parsed.lhs) != 1:
         raise ArgumentError(
@@ -219,6 +216,19 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
             "'wages ~ age + educ'"
         )
     return _response(parsed.lhs[0]), list(parsed.rhs)
+
+
+def _reason(error: Exception) -> str:
+    """Return why a formula cannot be read, after a colon, where formulaic says so."""
+    if "`.` operator" in str(error):
+        return ": '.' does not say which columns; name them"
+    if isinstance(error, AttributeError | TypeError | LookupError | AssertionError):
+        return ""
+    words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
+    why = words[0].partition(" (tip")[0].rstrip(".") if words else ""
+    for theirs, ours in PLAINER.items():
+        why = re.sub(theirs, ours, why)
+    return f": {why}" if why else ""
 
 
 PLAINER = {
@@ -237,7 +247,7 @@ def _most_terms(node: Any) -> int:
     counts = [_most_terms(part) for part in getattr(node, "args", ())]
     operator = str(getattr(node, "operator", ""))
     if len(counts) < 2 or operator in ("~", "+", "-", "|"):
-        return min(sum(counts, start=not counts), MAX_TERMS + 1)
+        return min(sum(counts, start=not counts), MAX_TERMS + 3)
     if operator in ("**", "^"):
         power = str(node.args[1])
         if power.isdecimal() and not hasattr(node.args[0], "args"):
@@ -247,10 +257,11 @@ def _most_terms(node: Any) -> int:
                 f"I({name}**{power})"
             )
         counts = counts[:1] * (min(int(power), MAX_TERMS) if power.isdecimal() else MAX_TERMS)
+    alone = operator != ":"  # a * b is a + b + a:b
     most = 1
     for count in counts:
-        most = min(most * (count + 1), MAX_TERMS + 2)
-    return most - 1
+        most = min(most * (count + alone), MAX_TERMS + 4)
+    return most - alone
 
 
 def _check(text: str, response: str, terms: list[Term]) -> None:
@@ -261,9 +272,12 @@ def _check(text: str, response: str, terms: list[Term]) -> None:
         if response in (*term.numeric, *term.factors):
             raise ArgumentError(f"formula: the response {response!r} is among the terms")
         key = term.numeric, frozenset(term.factors)
+        name = term.text.replace("`", "")
         if key in seen:
-            raise ArgumentError(f"formula: {term.text} and {seen[key]} are the same column")
-        seen[key] = term.text
+            raise ArgumentError(f"formula: {name} and {seen[key]} are the same column")
+        if name in seen.values():
+            raise ArgumentError(f"formula: two terms would be called {name}; rename a column")
+        seen[key] = name
     both = {c for t in terms for c in t.numeric} & {f for t in terms for f in t.factors}
     if both:
         raise ArgumentError(f"formula: {min(both)!r} is used as a number and as a factor")
@@ -301,7 +315,7 @@ def _term(
             if reference is not None:
                 references[name] = reference
             coded.append(name)
-    if len(numeric) > MAX_DEGREE:
+    if len(numeric) + len(coded) > MAX_DEGREE:
         raise ArgumentError(f"formula: {raw} multiplies more than {MAX_DEGREE} columns")
     return Term(tuple(sorted(numeric)), tuple(coded), str(raw))
 
@@ -321,8 +335,8 @@ def _python(text: str) -> tuple[list[str], str | None, str | int | None]:
         if isinstance(node, ast.Name):
             node.id = next((name for name, held in names.items() if held == node.id), node.id)
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args:
-        first = call.args[0]
-        if call.func.id == "C" and isinstance(first, ast.Name) and not call.keywords:
+        first = ast.Constant(None) if call.keywords else call.args[0]
+        if call.func.id == "C" and isinstance(first, ast.Name):
             if len(call.args) == 1:
                 return [], first.id, None
             if len(call.args) == 2 and (reference := _treatment(call.args[1])) is not None:
@@ -360,7 +374,7 @@ def _product(node: ast.expr) -> list[str]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         power = node.right.value if isinstance(node.right, ast.Constant) else None
         if type(power) is int and 1 <= power <= MAX_DEGREE:
-            return _product(node.left) * power
+            return (_product(node.left) * power)[: MAX_DEGREE + 1]  # powers of powers grow fast
     return []
 
 

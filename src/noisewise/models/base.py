@@ -280,7 +280,7 @@ class Model:
     Example:
         >>> import noisewise as nw
         >>> nw.models.find("linear-regression").statistics
-        ('gram',)
+        ('gram', 'cell-sums')
     """
 
     name: ClassVar[str]

@@ -6,6 +6,7 @@ the cells of factors that a formula needs (``required_sums``).
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Unpack, cast
@@ -37,6 +38,9 @@ from noisewise.privacy.options import (
 )
 from noisewise.privacy.pipeline import Order, publish
 
+Number = float | datetime.date
+"""A number, or a date, which counts as the days since 1970-01-01."""
+
 MANY_SUMS = 2000
 """Sums within cells above which the owner is told what they are worth (chosen)."""
 
@@ -48,9 +52,9 @@ def linear_regression(
     x: str | Iterable[str] | None = None,
     y: str | None = None,
     formula: str | None = None,
-    bounds: Mapping[str, tuple[Any, Any] | Bounds | PrivateBounds] | None = None,
+    bounds: Mapping[str, tuple[Number, Number] | Bounds | PrivateBounds] | None = None,
     levels: Mapping[str, Iterable[Any]] | None = None,
-    fill: Mapping[str, Any] | None = None,
+    fill: Mapping[str, Number | str] | None = None,
     other: Mapping[str, Any] | None = None,
     monomials: bool = False,
     count_clamped: bool = False,
@@ -71,7 +75,7 @@ def linear_regression(
         bounds: public bounds per numeric column, ``{"age": (0, 120)}``, never read from the data;
             or a ``PrivateBounds`` to let part of the budget choose them. Values outside are
             clamped; a `nw.Censored` says that there are such values, a plain pair that there are
-            none.
+            none. Dates count as days since 1970-01-01.
         levels: the public list of levels of every factor, ``{"sex": ["female", "male"]}``; the
             first is the reference. A record costs the same whatever their number.
         fill: public values for missing entries, a number or a level (which may be one of its own,
@@ -140,7 +144,7 @@ def linear_regression(
         fill=arguments.column_fill(fill, limits, columns.levels),
         takes_other=bool(columns.levels),
         other=arguments.other_levels(other, columns.levels),
-        least_records=max(LEAST_RECORDS, len(columns.numeric)),
+        least_records=max(LEAST_RECORDS, columns.slopes + 1),
     )
     _warn_of_many_sums(columns.sums(agreed.count))
     return cast(LinearRegressionRelease, publish(source, order))
@@ -153,6 +157,11 @@ class RegressionColumns:
     numeric: tuple[str, ...]
     formula: Formula | None = None
     levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+
+    @property
+    def slopes(self) -> int:
+        """The number of numeric terms, products among them: so many records at least are needed."""
+        return len(self.numeric) - 1 if self.formula is None else len(self.formula.numeric)
 
     @property
     def _is_plain(self) -> bool:

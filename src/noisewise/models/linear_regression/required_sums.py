@@ -8,6 +8,8 @@ interact with numeric covariates. Then, S and R running through the sets of fact
 * covariates:   x_i within S ∪ I, and x_i x_j within I;
 * the response: y within S, x_i y within I, and y² over all records.
 
+I counts as a term: with ``age:C(sex)`` alone the sums of ``C(sex)`` are released too.
+
 Without such interactions covariates and response are treated alike, and any may be the response.
 """
 
