@@ -229,7 +229,7 @@ class RegressionPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Mapping[str, object] | None = None,
+        new_x: Mapping[str, float | Level] | None = None,
         *,
         seed: int = 0,
         clamped: bool = False,
@@ -265,7 +265,7 @@ class RegressionPosterior(Posterior):
             _expected_within(line, np.sqrt(self.draws["sigma2"]), bounds),
         )
 
-    def _checked(self, new_x: Mapping[str, object] | None) -> dict[str, float]:
+    def _checked(self, new_x: Mapping[str, float | Level] | None) -> dict[str, float]:
         """Return the numbers of a record, and the codes of its levels."""
         if not isinstance(new_x, Mapping) or set(new_x) != set(self.covariates):
             wanted = ", ".join(self.covariates)
