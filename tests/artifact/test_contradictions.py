@@ -164,7 +164,9 @@ CONTRADICTIONS: dict[str, tuple[str, Edit, str]] = {
         "regression-gaussian", put("guarantee.rho", 0.2), "more than the 0.2 claimed"
     ),
     "rho that implies more than epsilon": (
-        "regression-gaussian", put("guarantee.epsilon", 7.5), "imply epsilon 7.76622, more than"
+        "regression-gaussian",
+        put("guarantee.epsilon", 7.2),
+        "rho 1.0 has delta 1.33722e-06 at epsilon 7.2, more than the 1e-06 claimed",
     ),
     "delta without rho": ("regression", put("guarantee.delta", 1e-6), "delta must be 0 where rho"),
     "rho without delta": ("regression-gaussian", put("guarantee.delta", 0), "delta must be in (0"),

@@ -73,7 +73,7 @@ def test_statement_tells_what_is_promised() -> None:
     assert "0.5-differential privacy: replacing any one person's record" in pure.statement()
     zcdp = Guarantee(8.0, "add-remove", 1e-6, 1.0)
     assert zcdp.accounting == "zcdp"
-    assert "1-zCDP, which implies (8, 1e-06)-differential privacy" in zcdp.statement()
+    assert "1-zCDP and (8, 1e-06)-differential privacy" in zcdp.statement()
     assert "adding or removing any one person's record" in zcdp.statement()
     within = Guarantee(0.5, "replace-one", within="tract")
     assert within.relation == "replace-one-within-tract"

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.forms import ReleaseForm, find_form
-from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.guarantee import gaussian_delta, zcdp_epsilon
 from noisewise.artifact.sensitivity import MAX_FLOAT, check_noise
 from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
-
-
-ROUNDING = 1e-9
-"""Of the conversion from rho to epsilon, which takes logarithms: above what float64 can be off by
-(4e-16 was seen), and below what matters."""
 
 
 def check_release(release: Release) -> None:
@@ -189,13 +184,25 @@ def _check_cost(release: Release) -> None:
             f"guarantee: the parts cost {float(min(spent, MAX_FLOAT))!r}, "
             f"more than the {claim!r} claimed"
         )
-    if guarantee.rho is not None:
-        implied = zcdp_epsilon(guarantee.rho, guarantee.delta)
-        if guarantee.epsilon < implied * (1 - ROUNDING):
-            raise ReleaseError(
-                f"guarantee: rho {guarantee.rho!r} and delta {guarantee.delta!r} imply epsilon "
-                f"{implied:.6g}, more than the {guarantee.epsilon!r} claimed"
-            )
+    if guarantee.rho is not None and guarantee.smoothing:
+        _check_profile(release, guarantee.rho)
+
+
+def _check_profile(release: Release, rho: float) -> None:
+    """Require (ε, δ) that follow from Gaussian noise of this ρ, and no other noise beside it."""
+    guarantee = release.guarantee
+    unseen = [s for s in release.selections if s.search is None]
+    if unseen or any(b.statistic.extra_cost for b in release.blocks):
+        raise ReleaseError(
+            f"guarantee: rho {rho!r} and delta {guarantee.delta!r} imply epsilon "
+            f"{zcdp_epsilon(rho, guarantee.delta):.6g}, more than the {guarantee.epsilon!r} claimed"
+        )
+    delta = gaussian_delta(guarantee.epsilon, rho)
+    if delta > guarantee.delta:
+        raise ReleaseError(
+            f"guarantee: Gaussian noise of rho {rho!r} has delta {delta:.6g} at epsilon "
+            f"{guarantee.epsilon!r}, more than the {guarantee.delta!r} claimed"
+        )
 
 
 def total_cost(blocks: Sequence[Block], selections: Sequence[float]) -> Fraction:

@@ -42,12 +42,28 @@ MEANINGFUL_DELTA = 1e-3
 MAX_RECORDS = 2**20
 """The largest cap on a person's records (chosen): noise grows with it, and is useless before."""
 
+ROUNDING = 1e-9
+"""Of the conversion from zCDP to epsilon, which takes logarithms: above what float64 can be off by
+(4e-16 was seen), and below what matters."""
+
+SMOOTHING = 2
+"""Variance, in squared steps of the lattice, that discrete Gaussian noise has beyond the continuous
+noise that it is as private as (docs/proofs/gaussian.md, section 2)."""
+
+DISCRETENESS = 1e-8
+"""What discrete noise adds to epsilon, and to delta as a share, for 2**27 numbers at SMOOTHING
+(docs/proofs/gaussian.md, section 2): more than any file holds."""
+
+PROFILE_ERROR = 2.0**-46
+"""Relative rounding error of the profile's two terms, times (1 + b)² (docs/proofs/gaussian.md,
+section 4)."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
     """The privacy guarantee of a whole release, all its parts composed.
 
-    Pure ε (``rho`` is None, ``delta`` 0), or ρ-zCDP, stated also as (ε, δ). ``within`` names the
+    Pure ε (``rho`` is None, ``delta`` 0), or ρ-zCDP together with (ε, δ). ``within`` names the
     group column where group sizes are public: neighbours then exchange a record inside its group,
     a weaker promise that holds for that column only. ``unit`` names the column that says whose a
     record is, where people are protected with all of their records; at most ``max_records`` of them
@@ -104,6 +120,17 @@ class Guarantee:
         return "pure" if self.rho is None else "zcdp"
 
     @property
+    def smoothing(self) -> int:
+        """The variance that noise must have beyond its continuous counterpart, in lattice steps.
+
+        Zero where ρ-zCDP alone implies (ε, δ); ``SMOOTHING`` where that takes Gaussian noise.
+        """
+        if self.rho is None:
+            return 0
+        implied = zcdp_epsilon(self.rho, self.delta)
+        return SMOOTHING if self.epsilon < implied * (1 - ROUNDING) else 0
+
+    @property
     def relation(self) -> str:
         """The neighbour relation as one word, for ledgers: unlike relations do not add up."""
         return self.neighbours + ("" if self.within is None else f"-within-{self.within}")
@@ -137,7 +164,7 @@ class Guarantee:
             )
         else:
             promise = (
-                f"{self.rho:g}-zCDP, which implies ({self.epsilon:g}, {self.delta:g})-differential "
+                f"{self.rho:g}-zCDP and ({self.epsilon:g}, {self.delta:g})-differential "
                 f"privacy, under {change}."
             )
         return " ".join([promise, *self._weak])
@@ -251,3 +278,28 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         else:
             low += third
     return max(0.0, epsilon_at((low + high) / 2))
+
+
+def gaussian_delta(epsilon: float, rho: float, caution: float = 1.0) -> float:
+    """Return a number not below the δ at which Gaussian noise of this total ρ is (ε, δ)-private.
+
+    With μ = √(2ρ), a = ε/μ - μ/2 and b = ε/μ + μ/2 it is δ = Φ(-a) - exp(ε) Φ(-b) (B. Balle and
+    Y.-X. Wang, "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018, Theorem 8),
+    with what discrete noise adds and what rounding may take away (docs/proofs/gaussian.md).
+
+    Args:
+        epsilon: of the claim.
+        rho: the sum of Δ²/(2(σ² - ``SMOOTHING``)) over all parts of the release.
+        caution: times the rounding error to add. The owner's half takes more than one, so that a
+            reader whose functions round otherwise agrees.
+    """
+    mu, epsilon = math.sqrt(2 * rho), epsilon - DISCRETENESS
+    a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    error = caution * PROFILE_ERROR * (1 + b) * (1 + b)
+    if not (epsilon > 0 and error < 1e-3):
+        return 1.0
+    beyond = math.erfc(b / math.sqrt(2))
+    # Without its second term δ is larger: the safe side where float64 cannot hold that term.
+    second = math.exp(epsilon) * beyond / 2 if epsilon < 700 and beyond > 1e-300 else 0.0
+    first = math.erfc(a / math.sqrt(2)) / 2 + 1e-300
+    return (first * (1 + error) - second * (1 - error)) * (1 + DISCRETENESS)

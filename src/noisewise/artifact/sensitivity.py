@@ -12,8 +12,9 @@ give that of a person (``docs/proofs/units.md``).
 
 The owner's half calibrates noise to these bounds, and every reader of a file checks the file
 against the same ones. With Δ₁ and Δ₂ in the statistic's integer unit and noise of scale b, a block
-costs ε = Δ₁/b (discrete Laplace) or ρ = Δ₂²/(2b²) (discrete Gaussian). Δ₁ and Δ₂² are integers, and
-b is a float64 and hence a rational number: both costs are computed exactly, as fractions. No
+costs ε = Δ₁/b (discrete Laplace) or ρ = Δ₂²/(2b²) (discrete Gaussian; Δ₂²/(2(b² - 2)) where the
+claim takes the Gaussian's own privacy profile, ``docs/proofs/gaussian.md``). Δ₁ and Δ₂² are
+integers, and b is a float64 and hence a rational number: all costs are exact, as fractions. No
 tolerance is needed, since the owner's half takes a scale at which OpenDP's privacy map, which
 rounds up, does not exceed the block's share, and shares are rounded down.
 """
@@ -28,7 +29,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.guarantee import Guarantee, Noise, zcdp_epsilon
+from noisewise.artifact.guarantee import MIN_SCALE, Guarantee, Noise, zcdp_epsilon
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Release
@@ -55,12 +56,18 @@ class Sensitivity:
             return float(root)
         return math.nextafter(math.sqrt(self.l2_squared), math.inf)
 
-    def cost(self, noise: Noise) -> Fraction:
-        """Return exactly what noise on sums of this sensitivity costs: ε, or ρ if Gaussian."""
+    def cost(self, noise: Noise, smoothing: int = 0) -> Fraction:
+        """Return exactly what noise on sums of this sensitivity costs: ε, or ρ if Gaussian.
+
+        Args:
+            noise: on the sums.
+            smoothing: how much of a Gaussian's variance does not count (`Guarantee.smoothing`).
+        """
         scale = Fraction(noise.scale)
         if noise.mechanism == "laplace":
             return self.l1 / scale
-        return self.l2_squared / (2 * scale**2)
+        # Where nothing of the variance is left, ρ is one that no claim covers.
+        return self.l2_squared / (2 * max(scale**2 - smoothing, Fraction(MIN_SCALE) ** 2))
 
     def exceeds(self, noise: Noise) -> bool:
         """Return whether a person can move the sums further than the noise states."""
@@ -128,14 +135,16 @@ def check_noise(release: Release) -> None:
     """Raise a ReleaseError where the noise is worth less than the release claims."""
     guarantee = release.guarantee
     relation = relation_of(guarantee, release.groups is not None)
-    records = guarantee.max_records or 1
+    records, smoothing = guarantee.max_records or 1, guarantee.smoothing
     bounds = [sensitivity(b.statistic, relation, records) for b in release.blocks]
-    costs = [bound.cost(b.noise) for b, bound in zip(release.blocks, bounds, strict=True)]
+    costs = [
+        bound.cost(b.noise, smoothing) for b, bound in zip(release.blocks, bounds, strict=True)
+    ]
     searches = [(s, s.search) for s in release.selections if s.search is not None]
     reaches = [sensitivity(search, relation, records) for _, search in searches]
     chosen = sum((Fraction(s.cost) for s in release.selections if s.search is None), Fraction(0))
     chosen += sum(
-        (reach.cost(search.noise) for (_, search), reach in zip(searches, reaches, strict=True)),
+        (r.cost(search.noise, smoothing) for (_, search), r in zip(searches, reaches, strict=True)),
         Fraction(0),
     )
     searched = sum((Fraction(b.statistic.extra_cost) for b in release.blocks), Fraction(0))
@@ -168,7 +177,7 @@ def _worth_in_words(guarantee: Guarantee, worth: Fraction) -> str:
     epsilon = zcdp_epsilon(rho, guarantee.delta)
     return (
         f"claims rho = {guarantee.rho!r}, epsilon = {guarantee.epsilon!r}; its noise gives "
-        f"rho = {_shown(worth)}, epsilon = {epsilon:.6g}"
+        f"rho = {_shown(worth)}, by zCDP epsilon = {epsilon:.6g}"
     )
 
 

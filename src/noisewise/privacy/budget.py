@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from noisewise.artifact import ArgumentError, Guarantee, Mechanism, Neighbours
@@ -12,7 +12,7 @@ from noisewise.artifact.guarantee import LARGE_EPSILON, MAX_RECORDS, worth
 from noisewise.artifact.sensitivity import Relation, relation_of
 from noisewise.artifact.user_warnings import LargeEpsilonWarning, warn_user
 from noisewise.privacy.arguments import mapping, name, number, positive, shown
-from noisewise.privacy.mechanisms import zcdp_budget
+from noisewise.privacy.mechanisms import gaussian_budget, zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.statistic_privacy import find_privacy
 
@@ -34,11 +34,16 @@ DROWNED = 10
 
 @dataclass(frozen=True)
 class Terms:
-    """What the owner promises: mechanism, budget, neighbour relation, what is public about n."""
+    """What the owner promises: mechanism, budget, neighbour relation, what is public about n.
+
+    ``zcdp`` is the same (ε, δ) with the ρ that implies it by zCDP alone, where ``guarantee`` has a
+    larger one by the profile of Gaussian noise.
+    """
 
     guarantee: Guarantee
     mechanism: Mechanism
     group: str | None
+    zcdp: Guarantee | None = None
 
     @property
     def relation(self) -> Relation:
@@ -59,6 +64,20 @@ class Terms:
     def cost(self) -> float:
         """ε, or ρ for the Gaussian mechanism."""
         return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho
+
+    def with_least_noise(self, scale: float) -> Terms:
+        """Return these terms, or those by zCDP alone where noise of a few steps is less by them.
+
+        With ρ by the profile a part's noise has variance v + 2, with ρ' by zCDP vρ/ρ'.
+
+        Args:
+            scale: of the part with the least noise by these terms.
+        """
+        if self.zcdp is None or self.zcdp.rho is None:
+            return self
+        added = Fraction(self.guarantee.smoothing) / Fraction(scale) ** 2
+        saved = 1 - Fraction(self.zcdp.rho) / Fraction(self.cost)
+        return self if added <= saved else Terms(self.zcdp, self.mechanism, self.group)
 
 
 def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
@@ -90,9 +109,12 @@ def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
             f"mechanism: must be 'laplace' or 'gaussian', not {shown(options.mechanism)}"
         )
     delta = _delta(options.delta)
-    rho = zcdp_budget(epsilon, delta)
-    guarantee = Guarantee(epsilon, neighbours, delta, rho, within, unit, most)
-    return Terms(guarantee, "gaussian", group)
+    rho, profile_rho = zcdp_budget(epsilon, delta), gaussian_budget(epsilon, delta)
+    zcdp = Guarantee(epsilon, neighbours, delta, rho, within, unit, most)
+    profile = replace(zcdp, rho=max(rho, profile_rho))
+    if not profile.smoothing:
+        return Terms(zcdp, "gaussian", group)
+    return Terms(profile, "gaussian", group, zcdp)
 
 
 def warn_of_large_epsilon(terms: Terms, options: PrivacyOptions) -> None:

@@ -20,7 +20,7 @@ from opendp import combinators, domains, measurements, measures, metrics, typing
 from opendp.mod import OpenDPException, enable_features
 
 from noisewise.artifact import ArgumentError, Mechanism, Noise
-from noisewise.artifact.guarantee import MAX_SCALE, MIN_SCALE
+from noisewise.artifact.guarantee import MAX_SCALE, MIN_SCALE, gaussian_delta
 from noisewise.privacy.statistic_privacy import Sensitivity
 
 enable_features("contrib")
@@ -30,6 +30,10 @@ _HEADROOM = 60
 
 _NUDGES = 64
 """Attempts to raise a scale until the privacy map agrees; two or three are enough."""
+
+OWNER_CAUTION = 4.0
+"""Rounding errors that a claim by the Gaussian's profile keeps in reserve, so that a reader on a
+machine that rounds otherwise agrees (docs/proofs/gaussian.md, section 4)."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +56,30 @@ class Calibrated:
         return np.array(noisy, np.int64).reshape(exact.shape)
 
 
-def calibrate(mechanism: Mechanism, bound: Sensitivity, cost: float) -> Calibrated:
-    """Return the least noise whose privacy map stays within ``cost``: ε, or ρ for Gaussian."""
+def calibrate(
+    mechanism: Mechanism, bound: Sensitivity, cost: float, smoothing: int = 0
+) -> Calibrated:
+    """Return the least noise whose privacy map stays within ``cost``: ε, or ρ for Gaussian.
+
+    Args:
+        mechanism: the noise's distribution.
+        bound: how far a person can move what is published.
+        cost: the share of the budget.
+        smoothing: the variance that Gaussian noise must have beyond this (`Guarantee.smoothing`).
+    """
+    if mechanism == "laplace" and bound.l1 >= 2**63:
+        raise ArgumentError(
+            "max_records: so many records of a person could move the sums beyond 64-bit "
+            "integers; let fewer count, or release fewer columns"
+        )
     if mechanism == "laplace":
-        if bound.l1 >= 2**63:
-            raise ArgumentError(
-                "max_records: so many records of a person could move the sums beyond 64-bit "
-                "integers; let fewer count, or release fewer columns"
-            )
-        return _fit(mechanism, bound.l1, bound.l1 / cost, cost, _laplace)
-    return _fit(mechanism, bound.l2, bound.l2 / math.sqrt(2 * cost), cost, _gaussian)
+        return _fit(mechanism, bound, bound.l1 / cost, cost)
+    scale = math.hypot(bound.l2 / math.sqrt(2 * cost), math.sqrt(smoothing))
+    return _fit(mechanism, bound, scale, cost, smoothing)
 
 
 def _fit(
-    mechanism: Mechanism, d_in: float, scale: float, cost: float, make: Callable[[float], Any]
+    mechanism: Mechanism, bound: Sensitivity, scale: float, cost: float, smoothing: int = 0
 ) -> Calibrated:
     """Nudge the scale up by single floating-point steps until the map keeps the promise."""
     if not MIN_SCALE <= scale < MAX_SCALE:
@@ -73,10 +87,12 @@ def _fit(
             f"epsilon: a budget share of {cost!r} needs noise of scale {scale:.3g}, "
             f"outside [{MIN_SCALE:.3g}, {MAX_SCALE:.3g})"
         )
+    d_in, make = (bound.l1, _laplace) if mechanism == "laplace" else (bound.l2, _gaussian)
     for _ in range(_NUDGES):
-        measurement = make(scale)
-        if Fraction(measurement.map(d_in)) <= Fraction(cost):
-            return Calibrated(Noise(mechanism, scale, float(d_in), cost), measurement)
+        measurement, noise = make(scale), Noise(mechanism, scale, float(d_in), cost)
+        spent = max(Fraction(measurement.map(d_in)), bound.cost(noise, smoothing))
+        if spent <= Fraction(cost):
+            return Calibrated(noise, measurement)
         scale *= 1 + 2**-50
     raise AssertionError(f"OpenDP's privacy map exceeds {cost!r} at scale {scale!r}")
 
@@ -106,16 +122,30 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
             # It overflows for large rho. Less than the whole epsilon is then used, never more.
             return math.inf
 
+    rho = _largest(lambda rho: implied(rho) <= epsilon)
+    if rho <= 0:
+        raise ArgumentError(f"epsilon: {epsilon!r} is too small for delta {delta!r}")
+    return rho
+
+
+def gaussian_budget(epsilon: float, delta: float) -> float:
+    """Return the largest ρ, from below, with Gaussian noise of ρ in all ⇒ (ε, δ)-DP; 0 if none.
+
+    By the Gaussian's own privacy profile, which allows more than zCDP does for any noise.
+    """
+    return _largest(lambda rho: gaussian_delta(epsilon, rho, OWNER_CAUTION) <= delta)
+
+
+def _largest(holds: Callable[[float], bool]) -> float:
+    """Return the largest ρ at which a conversion holds, by bisection; 0 where none is found."""
     low, high = 0.0, 1.0
-    while implied(high) <= epsilon and high < 2.0**40:
+    while holds(high) and high < 2.0**40:
         low, high = high, high * 2
     for _ in range(60):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if implied(middle) <= epsilon else (low, middle)
-    if low <= 0:
-        raise ArgumentError(f"epsilon: {epsilon!r} is too small for delta {delta!r}")
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low
 
 

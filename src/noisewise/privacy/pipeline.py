@@ -11,7 +11,7 @@ import datetime
 import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
@@ -169,6 +169,9 @@ def publish(source: Any, order: Order) -> Release:
     names = order.kinds + ((BOUNDS,) if order.private_bounds else ())
     costs = shares(order.terms.cost, names, order.options.split, len(order.private_bounds))
     blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
+    settled = order.terms.with_least_noise(_least_scale(blank))
+    if settled is not order.terms:
+        return publish(source, replace(order, terms=settled))
     if isinstance(source, Blank):
         return blank
     warn_of_large_epsilon(order.terms, order.options)
@@ -241,6 +244,11 @@ def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
         raise ArgumentError(str(error)) from None
 
 
+def _least_scale(release: Release) -> float:
+    searches = [s.search.noise for s in release.selections if s.search is not None]
+    return min(noise.scale for noise in [*(b.noise for b in release.blocks), *searches])
+
+
 def _unsearched(order: Order, cost: float) -> Iterator[Selection]:
     """Yield what the file will say of searches for bounds, with zeros for counts."""
     for column, request in order.private_bounds.items():
@@ -265,7 +273,8 @@ def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
 
 
 def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
-    return calibrate(terms.mechanism, sensitivity(statistic, terms.relation, terms.records), cost)
+    bound = sensitivity(statistic, terms.relation, terms.records)
+    return calibrate(terms.mechanism, bound, cost, terms.guarantee.smoothing)
 
 
 class Payment:

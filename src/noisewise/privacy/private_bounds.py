@@ -106,7 +106,7 @@ def outward(column: str, request: PrivateBounds, fill: float | None) -> Outward:
 def prepare_search(terms: Terms, cost: float) -> Calibrated:
     """Return the noise of a column's counts: the bound is that of any histogram of records."""
     bound = sensitivity(RecordCounts(), terms.relation, terms.records)
-    return calibrate(terms.mechanism, bound, cost)
+    return calibrate(terms.mechanism, bound, cost, terms.guarantee.smoothing)
 
 
 def searched(

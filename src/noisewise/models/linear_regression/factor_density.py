@@ -16,14 +16,14 @@ response by its own design of atoms.
 learnt. Slopes N(0, gσ²/a²) with a² the variance that levels and other covariates leave of the
 covariate, g/3 ~ BetaPrime(½, ½); those of one covariate in several strata differ by N(0, τ²σ²/a²).
 σ² ~ InverseGamma(1, b²), b² ~ BetaPrime as in ``scale_free.py``: no bound enters but as the unit.
-Shares of cells ~ Dirichlet(½), whole numbers relaxed; where n is secret it is flat. Means within
-cells lie in the box.
+Cells: ``factor_tables.py``. Means within cells lie in the box.
 
 R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + exp t).
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -40,6 +40,13 @@ from noisewise.models.linear_regression.factor_structure import (
     penalties,
     rank,
 )
+from noisewise.models.linear_regression.factor_tables import (
+    LOG_ASSOCIATION,
+    Tables,
+    number_of_coordinates,
+    pairs,
+    tables_at,
+)
 from noisewise.models.linear_regression.scale_free import (
     COVARIATE_SCALE,
     ERROR_SCALE,
@@ -48,10 +55,6 @@ from noisewise.models.linear_regression.scale_free import (
     SLOPE_UNIT,
 )
 
-CELL_SHARE = 0.5
-"""Dirichlet exponent of the cells' shares (Jeffreys')."""
-LEAST_CELL = 1e-6
-"""Records added to every cell (chosen): keeps an empty cell's design from being singular."""
 WALL = 0.05
 """How far means within cells may lie beyond the box, about (chosen): a smooth wall."""
 INFORMATION_SHARE = 0.6
@@ -71,7 +74,7 @@ class FactorData(NamedTuple):
 class Layout(NamedTuple):
     """Slices of a coordinate vector."""
 
-    cells: slice
+    tables: slice
     log_n: slice
     x: tuple[tuple[int, int], ...]
     y: slice
@@ -101,9 +104,8 @@ def layout(structure: Structure) -> Layout:
 
     ``x`` holds start and length of each covariate's (e, t), all strata together.
     """
-    strata, others = structure.cells
-    place = strata * others - 1
-    cells, log_n = slice(0, place), slice(place, place + structure.noisy_n)
+    strata, place = len(structure.stratum_levels), number_of_coordinates(structure)
+    tables, log_n = slice(0, place), slice(place, place + structure.noisy_n)
     place = log_n.stop
     parts = []
     for j in range(structure.covariates):
@@ -113,7 +115,7 @@ def layout(structure: Structure) -> Layout:
     atoms = len(structure.y_columns) + structure.covariates * strata
     y = slice(place, place + atoms + 1)
     scales = slice(y.stop, y.stop + len(scale_names(structure)))
-    return Layout(cells, log_n, tuple(parts), y, scales, scales.stop)
+    return Layout(tables, log_n, tuple(parts), y, scales, scales.stop)
 
 
 @lru_cache(maxsize=64)
@@ -126,8 +128,10 @@ def scale_names(structure: Structure) -> tuple[tuple[str, int, int], ...]:
         names += [("effects", j, t) for t in range(len(terms))]
         if j:
             names.append(("slopes", j, 0))
-    if structure.cells[0] > 1:
+    if len(structure.stratum_levels) > 1:
         names += [("strata", d, j) for j in range(d)]
+    if structure.pairwise:
+        names += [("association", f, g) for f, g in pairs(structure)]
     return tuple(names)
 
 
@@ -139,7 +143,7 @@ def observation(structure: Structure) -> tuple[tuple[str, tuple[int, ...], np.nd
     for block in structure.blocks:
         product, within = block
         if not product:
-            read.append(("count", product, structure.margin(within)))
+            read.append(("count", product, np.eye(math.prod(structure.sizes[f] for f in within))))
         elif product == (d,):
             matrix = cells_from_columns(within, structure.y_columns, structure.sizes)
             read.append(("response", product, matrix))
@@ -216,21 +220,17 @@ def _unique(factor: jax.Array) -> jax.Array:
 def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     """Return sums and log density at a coordinate vector, noise left out."""
     at = layout(structure)
-    strata, others = structure.cells
-    d = structure.covariates
-    logits = jnp.concatenate([jnp.zeros(1), v[at.cells]])
+    strata, d = len(structure.stratum_levels), structure.covariates
     n = jnp.exp(v[at.log_n][0]) if structure.noisy_n else data.n
-    log_share = jax.nn.log_softmax(logits)
-    table = n * jnp.exp(log_share) + LEAST_CELL
-    value = CELL_SHARE * log_share.sum() + (jnp.log(n) if structure.noisy_n else 0.0)
     scales = dict(zip(scale_names(structure), jnp.clip(v[at.scales], -FARTHEST, FARTHEST),
                       strict=True))  # fmt: skip
-    value = value - 1e10 * (jnp.abs(v[at.scales]) > FARTHEST).sum()
-    by_stratum = table.reshape(strata, others)
-    sizes = by_stratum.sum(axis=1)
-    factor = jnp.linalg.cholesky(
-        jnp.einsum("ck,sc,cl->skl", structure.x_grid, by_stratum, structure.x_grid)
-    )
+    spreads = jnp.array([s for (kind, _, _), s in scales.items() if kind == "association"])
+    tables = tables_at(v[at.tables], n, data.noise, spreads, structure)
+    value = tables.log_density - 1e10 * (jnp.abs(v[at.scales]) > FARTHEST).sum()
+    if structure.noisy_n:
+        value = value + jnp.log(n)
+    sizes = tables.x_gram[:, 0, 0]
+    factor = jnp.linalg.cholesky(tables.x_gram)
     scale = jnp.sqrt(data.n)
     for j in range(d):
         start, length = at.x[j]
@@ -246,7 +246,7 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
         row = jnp.concatenate([e, jnp.sqrt(residual)[:, None]], axis=1)[:, None]
         factor = jnp.concatenate([jnp.pad(factor, ((0, 0), (0, 0), (0, 1))), row], axis=1)
     whole = jnp.einsum("skl,sml->skm", factor, factor)
-    gram = atoms_gram(structure, table, whole)
+    gram = atoms_gram(structure, tables.y_gram, whole)
     chol = jnp.linalg.cholesky(gram)
     e, t = scale * v[at.y][:-1], v[at.y][-1]
     residual, volume = _residual_squares(t, data.noise)
@@ -258,7 +258,7 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     value = value + _scale_densities(scales)
     cross = chol @ e
     gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
-    sums, wall = _released(structure, table, whole, gram)
+    sums, wall = _released(structure, tables, whole, gram)
     tau = jnp.exp(jnp.array([scales["effects", d, t] for t in range(len(structure.y_terms))]))
     return Moments(gram, sums, value + wall, precision, rate, n, tau)
 
@@ -271,7 +271,7 @@ def _covariate_prior(
     sizes: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """Return Λ0 (stratum, column, column) of a covariate's coefficients, and ½ Σ log|Λ0|."""
-    strata, levels = structure.cells[0], len(structure.x_columns)
+    strata, levels = len(structure.stratum_levels), len(structure.x_columns)
     forms = penalties(structure, False)
     effects = jnp.zeros((levels, levels))
     log_det = jnp.zeros(())
@@ -298,7 +298,7 @@ def _response_prior(
     n: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """Return Λ0 of the atoms' coefficients and ½ log|Λ0|."""
-    strata, d = structure.cells[0], structure.covariates
+    strata, d = len(structure.stratum_levels), structure.covariates
     levels, x_levels = len(structure.y_columns), len(structure.x_columns)
     forms = penalties(structure, True)
     precision = jnp.zeros((levels + d * strata, levels + d * strata))
@@ -330,7 +330,7 @@ def _slopes(
 
     Their covariance is g 11' + τ² I.
     """
-    strata = structure.cells[0]
+    strata = len(structure.stratum_levels)
     if strata == 1:
         return jnp.exp(-log_g)[None, None], -0.5 * log_g
     log_tau = scales["strata", structure.covariates, j]
@@ -346,19 +346,20 @@ def _scale_densities(scales: dict[tuple[str, int, int], jax.Array]) -> jax.Array
     for (kind, _, _), log_scale in scales.items():
         if kind in ("effects", "strata"):
             value = value - 0.5 * log_scale**2
+        elif kind == "association":
+            value = value - 0.5 * (log_scale - LOG_ASSOCIATION) ** 2
         elif kind == "slopes":
             value = value + _beta_prime(log_scale - np.log(SLOPE_UNIT), SLOPE_SCALE)
     return value
 
 
-def atoms_gram(structure: Structure, table: jax.Array, whole: jax.Array) -> jax.Array:
-    """Return the Gram matrix of the response's design.
+def atoms_gram(structure: Structure, first: jax.Array, whole: jax.Array) -> jax.Array:
+    """Return the Gram matrix of the response's design, from that of its level columns.
 
-    Level columns first, then each covariate in every stratum.
+    These come first, then each covariate in every stratum.
     """
-    strata, d = structure.cells[0], structure.covariates
+    strata, d = len(structure.stratum_levels), structure.covariates
     levels, x_levels = len(structure.y_columns), len(structure.x_columns)
-    first = jnp.einsum("ck,c,cl->kl", structure.y_grid, table, structure.y_grid)
     if not d:
         return first
     cross = jnp.einsum("syx,sxj->yjs", structure.within_stratum, whole[:, :x_levels, x_levels:])
@@ -369,10 +370,10 @@ def atoms_gram(structure: Structure, table: jax.Array, whole: jax.Array) -> jax.
 
 
 def _released(
-    structure: Structure, table: jax.Array, whole: jax.Array, gram: jax.Array
+    structure: Structure, tables: Tables, whole: jax.Array, gram: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Return the released sums, block by block, and the wall around means within cells."""
-    d, strata = structure.covariates, structure.cells[0]
+    d, strata = structure.covariates, len(structure.stratum_levels)
     levels, x_levels = len(structure.y_columns), len(structure.x_columns)
     parts: list[jax.Array] = []
     wall = jnp.zeros(())
@@ -380,7 +381,7 @@ def _released(
         observation(structure), structure.blocks, strict=True
     ):
         if kind == "count":
-            parts.append(jnp.asarray(matrix) @ table)
+            parts.append(tables.cells(block.within))
             continue
         if kind == "product":
             i, j = product
@@ -396,7 +397,7 @@ def _released(
             cells = jnp.asarray(matrix) @ gram[:levels, -1]
         else:
             cells = jnp.asarray(matrix) @ whole[:, :x_levels, x_levels + product[0]].reshape(-1)
-        beyond = jnp.abs(cells) / (structure.margin(block.within) @ table) - 1
+        beyond = jnp.abs(cells) / tables.cells(block.within) - 1
         wall = wall - 0.5 * (jnp.maximum(beyond, 0.0) ** 2).sum() / WALL**2
         parts.append(cells)
     return jnp.concatenate(parts), wall

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.artifact.statistics import CellSum
 from noisewise.inference import adaptation, hmc
 from noisewise.inference.results import ESS, RHAT, Posterior
 from noisewise.models.base import Progress
@@ -34,6 +35,12 @@ from noisewise.models.linear_regression.factor_density import (
 )
 from noisewise.models.linear_regression.factor_problem import FactorProblem, subset
 from noisewise.models.linear_regression.factor_structure import Structure
+from noisewise.models.linear_regression.factor_tables import (
+    LOG_ASSOCIATION,
+    Tables,
+    coordinate_sizes,
+    first_tables,
+)
 from noisewise.numerics import one_blas_thread
 from noisewise.numerics.convergence import diagnose
 
@@ -41,8 +48,6 @@ ATTEMPTS = (1, 4, 4)
 """As in ``exact.py``: later attempts sample this many times as long."""
 ITERATIONS_PER_CALL = 50
 """Iterations of one compiled call of the sampler (chosen)."""
-FITTING_ROUNDS = 30
-"""Rounds of iterative proportional fitting of the first table (chosen)."""
 
 
 def run(
@@ -145,9 +150,9 @@ def prior_spread(structure: Structure) -> np.ndarray:
     """Return rough sizes of the coordinates before data are seen."""
     at = layout(structure)
     spread = np.ones(at.size)
-    spread[at.cells] = 2.0
+    spread[at.tables] = coordinate_sizes(structure)
     spread[at.log_n] = 0.5
-    strata = structure.cells[0]
+    strata = len(structure.stratum_levels)
     for place, length in at.x:
         own = np.full((strata, length // strata), 0.5)
         own[:, -1] = 3.0
@@ -169,21 +174,18 @@ def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
     v = np.zeros(at.size)
     blocks = list(zip(structure.blocks, observation(structure), problem.statistic.slices,
                       strict=True))  # fmt: skip
-    counts = [(m, z[place]) for _, (kind, _, m), place in blocks if kind == "count"]
-    table = _fitted_table(structure, counts, n, noise)
-    v[at.cells] = np.log(table[1:] / table[0])
+    counts = {b.within: z[place] for b, _, place in blocks if not b.product}
+    v[at.tables], tables = first_tables(structure, counts, n, noise)
     v[at.log_n] = np.log(n)
-    strata, others = structure.cells
-    by_stratum = table.reshape(strata, others)
-    grid, levels = structure.x_grid, len(structure.x_columns)
-    gram = np.einsum("ck,sc,cl->skl", grid, by_stratum, grid)
+    strata, levels = len(structure.stratum_levels), len(structure.x_columns)
+    gram = np.asarray(tables.x_gram)
     d = structure.covariates
     whole = np.zeros((strata, levels + d, levels + d))
     whole[:, :levels, :levels] = gram
     products = {b.product: z[place] for b, _, place in blocks if len(b.product) == 2}
     for j in range(d):
         own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (j,)]
-        sums = _column_sums(structure, own, table).reshape(strata, levels)
+        sums = _column_sums(own, tables).reshape(strata, levels)
         cross = np.array([products[min(i, j), max(i, j)] for i in range(j)]).reshape(j, strata).T
         e, residual = _valid(
             np.linalg.cholesky(whole[:, : levels + j, : levels + j]),
@@ -193,37 +195,23 @@ def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
         place, length = at.x[j]
         own_part = np.column_stack([e / np.sqrt(n), _unsoft(residual / noise)])
         v[place : place + length] = own_part.ravel()
-    atoms = np.asarray(atoms_gram(structure, jnp.asarray(table), jnp.asarray(whole)))
+    atoms = np.asarray(atoms_gram(structure, tables.y_gram, jnp.asarray(whole)))
     own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (d,)]
-    sums = _column_sums(structure, own, table)
+    sums = _column_sums(own, tables)
     last = [products[j, d] for j in range(d)]
     factor = np.linalg.cholesky(atoms)
     e, residual = _valid(factor[None], np.concatenate([sums, *last])[None], products[d, d], noise)
     v[at.y] = np.append(e[0] / np.sqrt(n), _unsoft(residual[0] / noise))
-    v[at.scales] = rng.normal(0, 0.5, len(scale_names(structure)))
+    centres = [LOG_ASSOCIATION if k == "association" else 0.0 for k, _, _ in scale_names(structure)]
+    v[at.scales] = centres + rng.normal(0, 0.5, len(centres))
     return v
 
 
-def _fitted_table(
-    structure: Structure, counts: list[tuple[np.ndarray, np.ndarray]], n: float, noise: float
-) -> np.ndarray:
-    """Return cells whose margins are near the noisy counts, by iterative proportional fitting."""
-    table = np.full(int(np.prod(structure.cells)), n / np.prod(structure.cells))
-    for _ in range(FITTING_ROUNDS):
-        for margin, seen in counts:
-            wanted = np.maximum(seen, 0.3 * noise)
-            wanted *= n / wanted.sum()
-            table = table * (margin.T @ (wanted / np.maximum(margin @ table, 1e-12)))
-    return np.maximum(table, 1e-4)
-
-
-def _column_sums(
-    structure: Structure, own: list[tuple[Any, np.ndarray, np.ndarray]], table: np.ndarray
-) -> np.ndarray:
+def _column_sums(own: list[tuple[CellSum, np.ndarray, np.ndarray]], tables: Tables) -> np.ndarray:
     """Return sums of level columns from noisy sums within cells, means kept inside the box."""
     matrices, wanted = [], []
     for block, matrix, seen in own:
-        limit = 0.9 * (structure.margin(block.within) @ table)
+        limit = 0.9 * np.asarray(tables.cells(block.within))
         matrices.append(matrix)
         wanted.append(np.clip(seen, -limit, limit))
     fitted = np.linalg.lstsq(np.concatenate(matrices), np.concatenate(wanted), rcond=None)

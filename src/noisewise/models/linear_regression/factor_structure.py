@@ -25,6 +25,9 @@ import numpy as np
 from noisewise.artifact import ReleaseError
 from noisewise.artifact.statistics import CellSum, CellSums
 
+MAX_CELLS = 600
+"""Cells of one table of all factors at most (chosen): each is a coordinate of the sampler."""
+
 Factors = tuple[int, ...]
 """Indices of factors, ascending."""
 
@@ -53,6 +56,12 @@ class Structure:
     y_sets: tuple[Factors, ...]
     blocks: tuple[CellSum, ...]
     noisy_n: bool
+
+    @cached_property
+    def pairwise(self) -> bool:
+        """Whether tables of two factors are sampled each, and not one table of all factors."""
+        alone = all(len(s) == 1 for s in (*self.x_sets, *self.y_sets))
+        return len(self.sizes) > 2 and alone and not self.strata
 
     @cached_property
     def others(self) -> Factors:
@@ -140,7 +149,13 @@ def structure_of(statistic: CellSums, noisy_n: bool) -> Structure:
     y_sets = tuple(lines[d])
     if not d:
         x_sets = y_sets
-    return Structure(sizes, strata, d, x_sets, y_sets, statistic.blocks, noisy_n)
+    structure = Structure(sizes, strata, d, x_sets, y_sets, statistic.blocks, noisy_n)
+    if not structure.pairwise and math.prod(sizes) > MAX_CELLS:
+        raise ReleaseError(
+            f"cell-sums: with interactions of factors, at most {MAX_CELLS} combinations of levels "
+            f"can be inferred, and there are {math.prod(sizes)}"
+        )
+    return structure
 
 
 def subsets(sets: Sequence[Factors]) -> list[Factors]:
