@@ -14,12 +14,13 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference import infer
+from noisewise.models.linear_regression import design_matrix
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "sklearn":
         raise
@@ -36,9 +37,11 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     Parameters are those of ``noisewise.infer``, ``random_state`` being its ``seed``.
 
-    After ``fit``: ``coef_`` and ``intercept_`` (posterior means, in the user's units),
-    ``posterior_`` (everything else; without ``latent``, so that the estimator can be pickled),
-    ``feature_names_in_`` and ``n_features_in_``.
+    After ``fit``: ``coef_``, one for each of ``terms_``, and ``intercept_`` (posterior means, in
+    the user's units), ``posterior_`` (everything else; without ``latent``, so that the estimator
+    can be pickled), ``feature_names_in_`` and ``n_features_in_``: the columns of the table that a
+    prediction needs. Columns that are factors (categories, texts, whole numbers, booleans) are
+    given to ``predict`` as they are, since their levels are in the release: no OneHotEncoder.
 
     Example:
         >>> import noisewise as nw, pandas as pd
@@ -60,6 +63,7 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         prior: Any = None,
         x: str | Iterable[str] | None = None,
         y: str | None = None,
+        formula: str | None = None,
         random_state: int = 0,
         chains: int = 4,
         draws: int = 1000,
@@ -69,6 +73,7 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.prior = prior
         self.x = x
         self.y = y
+        self.formula = formula
         self.random_state = random_state
         self.chains = chains
         self.draws = draws
@@ -102,14 +107,15 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         if y is not None:
             raise ArgumentError("y: must be left out; the response is in the release")
         post = infer(
-            releases, self.method, prior=self.prior, x=self.x, y=self.y, seed=self.random_state,
-            chains=self.chains, draws=self.draws, same_population=self.same_population,
+            releases, self.method, prior=self.prior, x=self.x, y=self.y, formula=self.formula,
+            seed=self.random_state, chains=self.chains, draws=self.draws,
+            same_population=self.same_population,
         )  # fmt: skip
         if not isinstance(post, RegressionPosterior):
             raise ArgumentError("X: must be a release of a linear regression")
         if not post.converged:
             warnings.warn(post.status, ConvergenceWarning, stacklevel=2)
-        self.feature_names_in_ = np.array(post.x, dtype=object)
+        self.feature_names_in_ = np.array(post.covariates, dtype=object)
         return self._keep(post)
 
     def _keep(self, post: RegressionPosterior) -> NoisyLinearRegression:
@@ -117,7 +123,8 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         names = (*post.x, "intercept")
         drawn = np.stack([post.draws[name].ravel() for name in names])
         self.posterior_ = replace(post, latent={}, prior_draws=None, without_noise=None)
-        self.n_features_in_ = len(post.x)
+        self.n_features_in_ = len(post.covariates)
+        self.terms_ = np.array(post.x, dtype=object)
         self.coef_ = drawn[:-1].mean(axis=1)
         self.intercept_ = float(drawn[-1].mean())
         self._covariance = np.atleast_2d(np.cov(drawn))
@@ -142,17 +149,37 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         the privacy noise: Var y = E σ² + x̃ᵀ Cov(θ) x̃ with x̃ = (x, 1).
 
         Args:
-            X: rows of covariates, in the order of ``feature_names_in_`` or named like them.
+            X: rows of covariates, in the order of ``feature_names_in_`` or named like them; those
+                with factors best in a data frame.
             return_std: also return the standard deviation of a new record at every row.
 
         Returns:
             The mean of y at every row, or that and the standard deviation.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        mean = np.asarray(X @ self.coef_ + self.intercept_)
+        full = self._design(X)
+        mean = np.asarray(full[:, :-1] @ self.coef_ + self.intercept_)
         if not return_std:
             return mean
-        full = np.column_stack([X, np.ones(len(X))])
         line = np.einsum("ij,jk,ik->i", full, self._covariance, full)
         return mean, np.sqrt(self._variance + line)
+
+    def _design(self, X: Any) -> np.ndarray:
+        """Return the design (row, term), the intercept last, of rows of covariates."""
+        post = self.posterior_
+        if not post.levels:
+            X = validate_data(self, X, reset=False, dtype=np.float64)
+            if not post.design:
+                return np.column_stack([X, np.ones(len(X))])
+            named = dict(zip(post.covariates, X.T, strict=True))
+            return design_matrix.design_matrix(post.design, named, len(X))
+        X = validate_data(self, X, reset=False, skip_check_array=True)
+        named = {}
+        for i, column in enumerate(post.covariates):
+            values = X[column] if hasattr(X, "columns") else np.asarray(X, object)[:, i]
+            values = np.asarray(values, object)
+            if column in post.levels:
+                named[column] = design_matrix.codes(values, post.levels[column], f"X[{column!r}]")
+            else:
+                named[column] = check_array(values[:, None], dtype=np.float64)[:, 0]
+        return design_matrix.design_matrix(post.design, named, len(values))

@@ -18,6 +18,13 @@ from noisewise.artifact import ArgumentError
 from noisewise.cli.verbs import app
 from noisewise.report import drawings, html
 from tests.artifact.factories import FACTORIES
+from tests.inference.regressions import release as released
+from tests.models.linear_regression.factor_posteriors import (
+    BOUNDS,
+    LEVELS,
+    WIDE,
+    factor_posterior,
+)
 from tests.report.pages import of_family, regression
 
 EVIL = "<script>alert(1)</script>"
@@ -46,6 +53,9 @@ PAGES = {
     "odd names": lambda: regression((EVIL, 'a"b')),
     "counts": lambda: of_family("poisson"),
     "categories": lambda: of_family("categorical"),
+    "factors": lambda: factor_posterior(WIDE),
+    "odd levels": lambda: factor_posterior("pay ~ C(sex)", {"sex": (EVIL, 'a"b')}),
+    "factors, groups": lambda: factor_posterior(WIDE, groups=3),
 }
 
 
@@ -242,3 +252,34 @@ def test_the_check_of_another_model_is_refused() -> None:
     other = nw.simulate.Check({"family": "exponential-family", "what": "visits"}, ())
     with pytest.raises(ArgumentError, match="give the check of the same release"):
         nw.report.render(regression(), other)
+
+
+def test_levels_are_drawn_against_their_reference() -> None:
+    table = np.random.default_rng(0).uniform(0, 1, (200, 3))
+    given = released([table], BOUNDS, grouped=False)
+    page = nw.report.render(factor_posterior(WIDE, releases=(given,)))
+    for level in ("female", "1", "none"):
+        assert f">{level} (reference)</text>" in page
+    for factor in ("sex", "region", "degree"):
+        assert f"<figcaption>C({factor})</figcaption>" in page
+        assert f"<figcaption>wages by {factor}: the mean of records</figcaption>" in page
+        assert all(f">{level}" in page for level in LEVELS[factor])
+    assert "<figcaption>wages over age</figcaption>" in page
+    assert "<figcaption>C(sex)[T.male]</figcaption>" not in page.partition('id="convergence"')[0]
+    assert "times wider by privacy" in page
+
+
+def test_a_reference_that_leaves_deviations_unknown() -> None:
+    """What a sum of coefficients would cost without privacy is not made up."""
+    page = nw.report.render(factor_posterior().with_reference(region=9))
+    cost = page.partition('id="privacy"')[2].partition("</section>")[0]
+    assert "C(sex)[T.male]" in cost
+    assert "intercept" not in cost
+
+
+def test_long_names_are_broken_not_cut() -> None:
+    name = "C(occupation)[T.managers, directors and senior officials of the public service]"
+    drawn = drawings.bars("cost", (name, "b"), np.array([0.5, 0.2]))
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert " ".join(words[:-3]).replace("&#x27;", "'") == name
+    assert max(map(len, words)) <= drawings.CHARACTERS

@@ -16,6 +16,7 @@ import noisewise as nw
 from noisewise.artifact import ArgumentError
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from tests.inference.regressions import release, table
+from tests.models.linear_regression.factor_posteriors import factor_posterior
 
 pytest.importorskip("sklearn")
 from sklearn.base import clone
@@ -95,6 +96,62 @@ def test_refusals(given: nw.Release) -> None:
     two = [table(np.random.default_rng(0), 30, 2)] * 2
     with pytest.raises(ArgumentError, match="has groups, an estimator is one regression"):
         NoisyLinearRegression().fit(release(two, BOUNDS))
+
+
+def people(**changed: Any) -> pd.DataFrame:
+    rows = {
+        "age": [30, 40.5, 55], "sex": pd.Categorical(["male", "female", "male"]),
+        "educ": [10, 12, 16], "region": [1, 9, 3],
+    }  # fmt: skip
+    return pd.DataFrame({**rows, **changed})
+
+
+def of_factors(post: RegressionPosterior) -> NoisyLinearRegression:
+    model = NoisyLinearRegression()
+    model.feature_names_in_ = np.array(post.covariates, dtype=object)
+    return model._keep(post)
+
+
+def test_categories_are_taken_as_they_are() -> None:
+    post = factor_posterior()
+    model = of_factors(post)
+    assert model.terms_.tolist() == list(post.x)
+    assert model.n_features_in_ == 4
+    mean, deviation = model.predict(people(), return_std=True)
+    for i, row in enumerate(people().to_dict("records")):
+        wanted = post.predict({str(column): value for column, value in row.items()})
+        assert mean[i] == pytest.approx(float(wanted.mean))
+        spread = np.sqrt(wanted.expected.var(ddof=1) + post.draws["sigma2"].mean())
+        assert deviation[i] == pytest.approx(spread, rel=1e-9)
+    plain = people(sex=["male", "female", "male"])
+    np.testing.assert_array_equal(model.predict(plain), mean)
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_array_equal(model.predict(plain.to_numpy(object)), mean)
+    owns = of_factors(factor_posterior("wages ~ C(owns)", {"owns": (0, 1)}))
+    yes, no = owns.predict(pd.DataFrame({"owns": [True, False]}))
+    assert yes - no == pytest.approx(owns.coef_[0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (people(sex=["male", "x", "male"]), r"X\['sex'\]: must be one of 'female', 'male', not"),
+        (people(region=[1, np.nan, 2]), r"X\['region'\]: must be one of 1, 2, 3, 9, not nan"),
+        (people(age=["old", 3, 4]), "could not convert"),
+        (people(age=[np.nan, 3, 4]), "NaN"),
+        (people().drop(columns="age"), "missing"),
+        (people(town=1), "unseen at fit time"),
+    ],
+)
+def test_refused_rows(rows: pd.DataFrame, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        of_factors(factor_posterior()).predict(rows)
+
+
+def test_powers_without_factors() -> None:
+    post = factor_posterior("wages ~ age + I(age**2)")
+    mean = of_factors(post).predict(pd.DataFrame({"age": [30.0]}))
+    assert mean[0] == pytest.approx(float(post.predict({"age": 30}).mean))
 
 
 def test_a_warning_if_not_converged(given: nw.Release, monkeypatch: pytest.MonkeyPatch) -> None:

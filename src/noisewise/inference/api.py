@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
         x: str | Iterable[str] | None
         y: str | None
+        formula: str | None
 
     class TablesOptions(SamplingOptions, GraphicalOptions, total=False):
         """Options of graphical models."""
@@ -117,6 +118,7 @@ def infer(
     prior: Any = None,
     x: str | Iterable[str] | None = None,
     y: str | None = None,
+    formula: str | None = None,
     seed: int = 0,
     chains: int = 4,
     draws: int = 1000,
@@ -145,6 +147,9 @@ def infer(
             ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
         x: covariates, if others than the owner named: any released columns.
         y: response, likewise. The Gram matrix is released once; every regression on it is free.
+        formula: in place of both, such as ``"educ ~ C(sex)"``: any model whose sums follow from
+            those released, the owner's unless given. ``C(sex, contr.treatment("male"))`` names a
+            factor's reference level. Formulas with factors take ``exact`` and ``naive``.
         seed: the analyst's own randomness; the same seed gives the same draws.
         chains: independent chains, started apart.
         draws: draws kept per chain.
@@ -184,7 +189,7 @@ def infer(
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
     check_at_least("draws", draws, FEWEST_DRAWS)
-    question = replace(asked(prior, x=x, y=y, **options), method=chosen)
+    question = replace(asked(prior, x=x, y=y, formula=formula, **options), method=chosen)
     usable, left_out = usable_groups(releases, analyst.least_records)
     _warn_if_empty(usable)
     problem = analyst.problem(usable, question)

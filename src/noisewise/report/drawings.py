@@ -8,6 +8,7 @@ figure scaled down would not.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -30,6 +31,8 @@ BINS = 90
 """Bins of a histogram (chosen: three to four pixels each)."""
 MAX_TRACE_POINTS = 160
 """About the number of draws in the picture of a chain (chosen: one every two pixels)."""
+LINE, CHARACTERS = 15, 44
+"""Height of a line of text in pixels, and the characters that surely fit it (chosen)."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,18 @@ def label(x: float, y: float, content: str, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
 
 
-def bottom_axis(scale: Scale, at: Sequence[tuple[float, str]] | None = None) -> str:
+def lines_of_text(x: float, y: float, content: str) -> tuple[str, float]:
+    """Return a text in as many lines as it needs, and where the next line would be."""
+    lines = textwrap.wrap(content, CHARACTERS) or [""]
+    drawn = (label(x, y + LINE * i, part, "start") for i, part in enumerate(lines))
+    return "".join(drawn), y + LINE * len(lines)
+
+
+def bottom_axis(
+    scale: Scale, at: Sequence[tuple[float, str]] | None = None, height: float = HEIGHT
+) -> str:
     """Return the horizontal axis with its numbers: round ones, or those given with names."""
-    y = HEIGHT - BOTTOM
+    y = height - BOTTOM
     parts = [line(np.array([scale.start, scale.end]), np.array([y, y]), "axis")]
     for value, name in at or [(v, f"{v:.6g}") for v in scale.ticks()]:
         x = float(scale(value))
@@ -139,7 +151,8 @@ def left_axis(scale: Scale, *, logarithmic: bool = False) -> str:
     for place, value in places:
         y = float(scale(place))
         parts.append(line(np.array([INDENT, WIDTH - RIGHT]), np.array([y, y]), "axis"))
-        parts.append(label(INDENT - 5, y + 4, f"{value:.4g}", "end"))
+        # Six characters fit beside the axis: 19500 rather than 1.95e+04.
+        parts.append(label(INDENT - 5, y + 4, f"{value:.6g}".replace("e+0", "e"), "end"))
     return "".join(parts)
 
 
@@ -216,16 +229,45 @@ def trace(name: str, chains: np.ndarray) -> str:
 
 def bars(description: str, names: Sequence[str], shares: np.ndarray) -> str:
     """Draw horizontal bars from 0 to 1, each with its percentage."""
-    height = 12 + 34 * len(names)
     scale = Scale(0, 1, 4, WIDTH - 48)
-    body = []
-    for place, (name, share) in enumerate(zip(names, shares, strict=True)):
-        y = 6 + 34 * place
-        body.append(label(4, y + 11, name if len(name) <= 40 else name[:39] + "…", "start"))
-        body.append(rectangle(4, y + 15, float(scale(1)) - 4, 9, "soft"))
-        body.append(rectangle(4, y + 15, float(scale(share)) - 4, 9, "posterior"))
-        body.append(label(WIDTH - 4, y + 24, f"{share:.0%}", "end"))
-    return svg(description, body, height)
+    body, y = [], 17.0
+    for name, share in zip(names, shares, strict=True):
+        words, y = lines_of_text(4, y, name)
+        body.append(words)
+        body.append(rectangle(4, y - 11, float(scale(1)) - 4, 9, "soft"))
+        body.append(rectangle(4, y - 11, float(scale(share)) - 4, 9, "posterior"))
+        body.append(label(WIDTH - 4, y - 2, f"{share:.0%}", "end"))
+        y += 19
+    return svg(description, body, y - 5)
+
+
+def intervals(
+    description: str,
+    rows: Sequence[tuple[str, float, float, float]],
+    zero: bool = True,
+) -> str:
+    """Draw named intervals below each other, each with its mean as a dot.
+
+    Args:
+        description: read out to someone who cannot see it.
+        rows: name, lower end, mean and upper end of each.
+        zero: whether zero is marked, and in the picture.
+    """
+    ends = [value for row in rows for value in (row[1], row[3])] + ([0.0] if zero else [])
+    margin = 0.04 * ((max(ends) - min(ends)) or 1.0)
+    across = horizontal_scale(min(ends) - margin, max(ends) + margin)
+    body, y = [], 14.0
+    for name, lower, mean, upper in rows:
+        words, y = lines_of_text(4, y, name)
+        body.append(words)
+        if zero:
+            at = np.full(2, float(across(0.0)))
+            body.append(line(at, np.array([y - 12, y]), "reference"))
+        body.append(line(across(np.array([lower, upper])), np.full(2, y - 6), "mean"))
+        body.append(dot(float(across(mean)), y - 6))
+        y += LINE
+    height = y + BOTTOM - LINE + 6
+    return svg(description, [*body, bottom_axis(across, height=height)], height)
 
 
 def caterpillar(name: str, lower: np.ndarray, mean: np.ndarray, upper: np.ndarray) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import Bounds, Censored, Release
+from noisewise.artifact.guarantee import noise_sd
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -134,7 +135,11 @@ def _chooser(privately: bool) -> str:
 
 
 def _sums(release: Release) -> str:
-    frame = release.table(units="user")
+    in_cells = any(block.statistic.kind == "cell-sums" for block in release.blocks)
+    frame = release.table(units="box" if in_cells else "user")
+    if in_cells:
+        noise = release.blocks[0].noise
+        frame["noise_sd"] = frame["noise_scale"] * (noise_sd(noise) / noise.scale)
     frame = frame.assign(size=frame["value"].abs())
     by = frame.groupby("statistic", sort=False)
     grouped = release.groups is not None
@@ -149,7 +154,10 @@ def _sums(release: Release) -> str:
     ]
     shown = "median size" if grouped else "value"
     head = ("statistic", shown, "noise sd", "size/noise")
-    table = html.table("Published sums, in the units of the data", head, rows)
+    what = (
+        "of columns mapped to [-1, 1] by their bounds" if in_cells else "in the units of the data"
+    )
+    table = html.table(f"Published sums, {what}", head, rows)
     loud = sum(row[3] < 1 for row in rows)
     if loud:
         table += html.paragraphs(
@@ -271,10 +279,24 @@ MAX_RESULT_ROWS = 2000
 """Rows of the table of results (chosen)."""
 
 
-def posterior_page(post: Posterior, title: str, prediction: str, check: Check | None = None) -> str:
+def posterior_page(
+    post: Posterior,
+    title: str,
+    prediction: str,
+    check: Check | None = None,
+    *,
+    hills: Sequence[str] | None = None,
+    effects: str = "",
+) -> str:
     """Return the page of a posterior.
 
-    ``title`` and the section ``prediction`` are the model's own.
+    Args:
+        post: what the page is about.
+        title: of the page.
+        prediction: the section on predictions, the model's own.
+        check: of its calibration, where there is one.
+        hills: the parameters whose densities are drawn; all unless given.
+        effects: what is drawn of the other parameters, the model's own.
     """
     lead = html.paragraphs(
         f"A posterior by method {post.method!r}, worked out from "
@@ -283,13 +305,14 @@ def posterior_page(post: Posterior, title: str, prediction: str, check: Check | 
         if post.method != "naive"
         else "A posterior by method 'naive', which takes the noisy numbers for exact ones."
     )
+    densities = _posterior(post, hills or tuple(post.draws))
     sections = (
         html.section("result", "The result", _result(post)),
         html.section(
             "promise", "What was promised", promise(post.releases, post.guarantees)
         ),
         html.section("released", "What was released", *map(release_content, post.releases)),
-        html.section("posterior", "Posterior and prior", _posterior(post)),
+        html.section("posterior", "Posterior and prior", densities, effects),
         html.section("privacy", "What privacy cost", _cost(post)),
         html.section("prediction", "Prediction", prediction),
         html.section("convergence", "Can the computation be trusted?", _convergence(post)),
@@ -308,7 +331,7 @@ def _result(post: Posterior) -> str:
         )
     rows = post.summary().reset_index()
     leading = [c for c in ("group", "parameter") if c in rows]
-    numbers = ("mean", "sd", "lower", "upper")
+    numbers = [c for c in ("mean", "sd", "lower", "upper", "times_wider") if c in rows]
     listed = [
         (*(str(row[c]) for c in leading), *(float(row[c]) for c in numbers))
         for _, row in rows.head(MAX_RESULT_ROWS).iterrows()
@@ -316,16 +339,17 @@ def _result(post: Posterior) -> str:
     if len(rows) > len(listed):
         verdicts += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
     caption = "Posterior in the units of the data; lower and upper end a 95 % interval"
-    return verdicts + html.table(caption, (*leading, *numbers), listed)
+    head = [c.replace("times_wider", "times wider by privacy") for c in (*leading, *numbers)]
+    return verdicts + html.table(caption, head, listed)
 
 
-def _posterior(post: Posterior) -> str:
+def _posterior(post: Posterior, hills: Sequence[str]) -> str:
     if post.keys is not None:
         return _group_intervals(post, post.keys)
     before = post.prior_draws(PRIOR_DRAWS) if post.prior_draws is not None else {}
     figures = [
-        html.figure(drawings.density(name, values.ravel(), before.get(name)), name)
-        for name, values in post.draws.items()
+        html.figure(drawings.density(name, post.draws[name].ravel(), before.get(name)), name)
+        for name in hills
     ]
     keys = [("posterior", "posterior")]
     if before:
@@ -359,8 +383,8 @@ def _cost(post: Posterior) -> str:
             "How wide the intervals would be without privacy noise is worked out for one group, "
             "and for methods that model the noise."
         )
-    alone = post.without_noise()
-    sd = {name: float(values.std(ddof=1)) for name, values in post.draws.items()}
+    alone = {name: v for name, v in post.without_noise().items() if np.isfinite(v)}
+    sd = {name: float(post.draws[name].std(ddof=1)) for name in alone}
     # Monte Carlo error can make the part larger than the whole by a hair.
     share = np.array([np.clip(1 - (float(alone[n]) / sd[n]) ** 2, 0, 1) for n in sd])
     rows = [(n, sd[n], float(alone[n]), f"{s:.0%}") for n, s in zip(sd, share, strict=True)]

@@ -2,39 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 
-from noisewise.artifact import ArgumentError, Censored, Release
+from noisewise.artifact import ArgumentError, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words
-from noisewise.models.base import Analyst, Method, Question
+from noisewise.formula import DesignColumn, parse
+from noisewise.inference.results import Posterior, Result
+from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.linear_regression import (
     LEAST_RECORDS,
     exact,
+    factor_exact,
     gibbs_methods,
     individual_mcmc,
     naive,
     prior_check,
 )
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS
-from noisewise.models.linear_regression.posterior import RegressionPosterior
+from noisewise.models.linear_regression.factor_problem import FactorProblem, factor_problem
+from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
+from noisewise.models.linear_regression.posterior import RegressionPosterior, clamping_by_formula
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     combined_problem,
     regression_problem,
 )
 
+FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {"exact": factor_exact.run}
+"""The methods of regressions with factors."""
 
-class RegressionAnalyst(Analyst[RegressionProblem]):
+
+def _with_factors(name: str, run: Method[RegressionProblem]) -> Method[Any]:
+    """Return a method that also takes problems with factors, whose posterior has the design."""
+
+    def chosen(
+        problem: RegressionProblem | FactorProblem,
+        seed: int,
+        chains: int,
+        draws: int,
+        progress: Progress | None = None,
+    ) -> Result:
+        if not isinstance(problem, FactorProblem):
+            return run(problem, seed, chains, draws, progress)
+        post = cast(
+            RegressionPosterior, FACTOR_METHODS[name](problem, seed, chains, draws, progress)
+        )
+        levels = {f: tuple(problem.levels[f]) for f in problem.formula.factors}
+        return replace(post, design=problem.design, levels=levels)
+
+    return chosen
+
+
+class RegressionAnalyst(Analyst[Any]):
     """Any released column on any others, by the exact sampler or one of the paper's."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {
-        "exact": exact.run,
+        "exact": _with_factors("exact", exact.run),
         "gibbs-update": gibbs_methods.run_update,
         "gibbs-prior": gibbs_methods.run_prior,
         "gibbs-noisy": gibbs_methods.run_noisy,
         "mcmc-individual": individual_mcmc.run,
-        "naive": naive.run,
+        "naive": _with_factors("naive", naive.run),
     }
     combining = ("exact",)
     least_records = LEAST_RECORDS
@@ -43,10 +73,21 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
         """Return ``exact``: its cost does not grow with n."""
         return "exact"
 
-    def problem(self, releases: Sequence[Release], question: Question) -> RegressionProblem:
-        """Read the Gram matrix of each release; several multiply their likelihoods."""
-        question.only(("x", "y"), "linear regression")
-        problems = [regression_problem(r, question.prior, **question.words) for r in releases]
+    def problem(
+        self, releases: Sequence[Release], question: Question
+    ) -> RegressionProblem | FactorProblem:
+        """Read the sums of each release; several multiply their likelihoods.
+
+        Of a Gram matrix ``x`` and ``y``, or a formula of plain columns, choose the columns; of sums
+        within cells of factors, a formula.
+        """
+        question.only(("x", "y", "formula"), "linear regression")
+        if "formula" in question.words and len(question.words) > 1:
+            raise ArgumentError("formula: it says x and y already; leave these out")
+        if _has_cells(releases[0]):
+            return self._of_cells(releases, question)
+        words = _plain_columns(releases[0], question)
+        problems = [regression_problem(r, question.prior, **words) for r in releases]
         if question.prior and problems[0].cuts is not None:
             raise ArgumentError(
                 "prior: leave it out where bounds cut values off. It would be taken for one of "
@@ -54,13 +95,31 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
             )
         return problems[0] if len(problems) == 1 else combined_problem(problems)
 
+    def _of_cells(self, releases: Sequence[Release], question: Question) -> FactorProblem:
+        """Return the problem of sums within cells, for the methods that take one."""
+        if len(releases) > 1:
+            raise ArgumentError("release: releases with factors are not combined; give one")
+        if question.method not in (None, *FACTOR_METHODS):
+            able = " or ".join(FACTOR_METHODS)
+            raise ArgumentError(f"method: {question.method} takes no factors; ask for {able}")
+        return factor_problem(releases[0], _formula(releases[0], question), question.prior)
+
     def cautions(
-        self, problem: RegressionProblem, question: Question, releases: Sequence[Release]
+        self,
+        problem: RegressionProblem | FactorProblem,
+        question: Question,
+        releases: Sequence[Release],
     ) -> tuple[str, ...]:
-        """Return warnings of clamped columns, and of columns too narrow for a default prior."""
+        """Return warnings of clamped columns, of hidden levels, and of columns too narrow."""
+        if isinstance(problem, FactorProblem):
+            formula = problem.formula
+            columns = [c for c in formula.columns if c not in formula.factors]
+            hidden = hidden_levels_in_words(releases[0], formula.factors)
+            return (*clamping_by_formula(releases[0], columns), *hidden)
         natural = [
-            c for c in (*problem.x, problem.y) if not isinstance(releases[0].bounds[c], Censored)
-        ]
+            c for c in (*problem.x, problem.y)
+            if not isinstance(releases[0].bounds.get(c), Censored)
+        ]  # fmt: skip
         warnings = list(clamping_in_words(releases[0], natural, taken_as_normal=True))
         if problem.cuts is not None and question.method not in (None, *KNOWING_CUTS):
             warnings.append(
@@ -77,7 +136,62 @@ class RegressionAnalyst(Analyst[RegressionProblem]):
         self, common: Mapping[str, Any], attributes: Mapping[str, Any]
     ) -> RegressionPosterior:
         """Return a posterior that was read from a file."""
-        return RegressionPosterior(**common, x=tuple(attributes["x"]), y=attributes["y"])
+        levels = {
+            factor: validation.levels(listed, f"levels of {factor}")
+            for factor, listed in attributes.get("levels", {}).items()
+        }
+        design = tuple(_design_column(c, levels) for c in attributes.get("design", ()))
+        x = tuple(attributes["x"])
+        if design and tuple(c.name for c in design[:-1]) != x:
+            raise ValueError("x and the design name unlike columns")
+        return RegressionPosterior(**common, x=x, y=attributes["y"], design=design, levels=levels)
+
+
+def _has_cells(release: Release) -> bool:
+    return any(block.statistic.kind == "cell-sums" for block in release.blocks)
+
+
+def _plain_columns(release: Release, question: Question) -> dict[str, Any]:
+    """Return x and y of a formula of plain columns; other terms were not released."""
+    if "formula" not in question.words:
+        return dict(question.words)
+    formula = parse(question.words["formula"])
+    for term in formula.terms:
+        if term.factors or len(term.numeric) > 1:
+            raise ArgumentError(
+                f"formula: {term.text} was not released; there are only sums of products of "
+                f"{', '.join(release.block('gram').statistic.columns)}, all records together"
+            )
+    return {"x": [term.numeric[0] for term in formula.terms], "y": formula.response}
+
+
+def _formula(release: Release, question: Question) -> str | None:
+    """Return the formula that is asked for; None for the owner's."""
+    words = question.words
+    if "x" not in words and "y" not in words:
+        formula: str | None = words.get("formula")
+        return formula
+    if "x" not in words:
+        raise ArgumentError("y: say with a formula which terms it has, such as 'educ ~ C(sex)'")
+    x = [words["x"]] if isinstance(words["x"], str) else words["x"]
+    columns = [words.get("y", release.model["y"]), *x]
+    if not all(isinstance(c, str) for c in columns):
+        raise ArgumentError("x: must be one or more columns by name, and y another")
+    names = [c if c.isidentifier() else f"`{c}`" for c in columns]
+    return f"{names[0]} ~ {' + '.join(names[1:])}"
+
+
+def _design_column(
+    content: Mapping[str, Any], levels: Mapping[str, tuple[Level, ...]]
+) -> DesignColumn:
+    """Return a column of the design as a file holds it; a ValueError where it cannot be one."""
+    pairs = tuple((factor, code) for factor, code in content["levels"])
+    for factor, code in pairs:
+        if factor not in levels or not isinstance(code, int) or not 0 <= code < len(levels[factor]):
+            raise ValueError("a column of the design has an unknown level")
+    numeric = tuple(validation.text(c, "design") for c in content["numeric"])
+    name, term = (validation.text(content[word], "design") for word in ("name", "term"))
+    return DesignColumn(name, numeric, pairs, term)
 
 
 ANALYST = RegressionAnalyst()

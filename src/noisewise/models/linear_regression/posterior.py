@@ -2,53 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds, Censored
+from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release
 from noisewise.artifact.clamping import clamping_in_words
+from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
+from noisewise.formula import INTERCEPT, DesignColumn
 from noisewise.inference.results import Posterior, Prediction
+from noisewise.models.linear_regression import design_matrix
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS, clamped_margin
+from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
+from noisewise.numerics.convergence import diagnose_groups
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from arviz import InferenceData
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionPosterior(Posterior):
-    """Draws of the slopes (named as ``x``), of ``intercept`` and of ``sigma2``."""
+    """Draws of the slopes (named as ``x``), of ``intercept`` and of ``sigma2``.
+
+    A regression by a formula has a ``design``: a column for every slope, the intercept last, made
+    of the table's numeric columns and of factors, whose public levels are ``levels``.
+    """
 
     model_name = "linear-regression"
     predicts_clamped = True
     x: tuple[str, ...]
     y: str
+    design: tuple[DesignColumn, ...] = ()
+    levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         """The response and its covariates."""
-        return f"{self.y} on {', '.join(self.x)}"
+        return f"{self.y} on {', '.join(self.covariates)}"
+
+    @cached_property
+    def design_columns(self) -> tuple[DesignColumn, ...]:
+        """The columns of the design; without a formula, the covariates themselves."""
+        plain = (*(DesignColumn(c, (c,), (), c) for c in self.x), DesignColumn(INTERCEPT))
+        return self.design or plain
 
     @property
     def covariates(self) -> tuple[str, ...]:
         """The columns to which a prediction needs values."""
-        return self.x
+        return design_matrix.table_columns(self.design_columns)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Return which columns were clamped and which the noise hides."""
-        columns = (*self.x, self.y)
-        clamped = (
-            clamping_in_words(
-                release, columns, taken_as_normal=True, knows_cuts=self.method in KNOWING_CUTS
-            )
-            for release in self.releases
+        """Return which columns were clamped, and which columns and levels the noise hides."""
+        columns = (*self.covariates, self.y)
+        words = [w for release in self.releases for w in self._clamped(release, columns)]
+        words += self._hidden()
+        for release in self.releases:
+            words += hidden_levels_in_words(release, self.levels)
+        return tuple(dict.fromkeys(words))
+
+    def _clamped(self, release: Release, columns: Sequence[str]) -> tuple[str, ...]:
+        if self.design:
+            return clamping_by_formula(release, columns)
+        return clamping_in_words(
+            release, columns, taken_as_normal=True, knows_cuts=self.method in KNOWING_CUTS
         )
-        return (*dict.fromkeys(words for sentences in clamped for words in sentences),
-                *self._hidden())  # fmt: skip
 
     def _hidden(self) -> list[str]:
         """Return which columns the noise hides, and what would help."""
-        hidden = [c for c in self.details.get("hidden") or () if c in self.x]
+        there = {numeric_name(c.numeric) for c in self.design_columns}
+        hidden = [c for c in self.details.get("hidden") or () if c in there]
         words = []
         if hidden:
             verb, slope = ("varies", "its slope") if len(hidden) == 1 else ("vary", "their slopes")
@@ -66,30 +95,166 @@ class RegressionPosterior(Posterior):
 
     def attributes(self) -> dict[str, object]:
         """Return the columns, for a file."""
-        return {"x": list(self.x), "y": self.y}
+        named: dict[str, object] = {"x": list(self.x), "y": self.y}
+        if self.design:
+            named["design"] = [asdict(column) for column in self.design]
+            named["levels"] = {factor: list(levels) for factor, levels in self.levels.items()}
+        return named
+
+    def summary(self, interval: float = 0.95) -> pd.DataFrame:
+        """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.
+
+        Terms stand in the formula's order, the intercept after them. Of a release with a formula
+        ``times_wider`` says how many times the sd is what it would be without privacy.
+
+        Args:
+            interval: probability of the central interval.
+
+        Returns:
+            A table with index ``parameter``, or (``group``, ``parameter``) where there are groups.
+        """
+        table = super().summary(interval)
+        if not self.design:
+            return table
+        from noisewise.models.linear_regression.coefficient_table import CoefficientTable
+
+        # Of a Gram matrix the deviations are drawn anew, at the cost of the sampling itself.
+        if self.without_noise is not None:
+            alone = self.without_noise()
+            without = np.concatenate([np.atleast_1d(alone[name]) for name in self.draws])
+            table.insert(list(table).index("rhat"), "times_wider", table["sd"] / without)
+        return CoefficientTable(table)
+
+    def with_reference(self, **references: object) -> RegressionPosterior:
+        """Return the posterior with other reference levels: the same draws, named by others.
+
+        What ``infer`` gives of a formula with ``C(sex, contr.treatment("male"))``, without any
+        sampling: coefficients of one coding are sums and differences of another's.
+
+        Args:
+            **references: a level for each factor whose reference is to change.
+
+        Example:
+            >>> import noisewise as nw, pandas as pd
+            >>> people = pd.DataFrame({"sex": ["f", "m"] * 50, "pay": [3.0, 4.0] * 50})
+            >>> release = nw.release.linear_regression(
+            ...     people, formula="pay ~ C(sex)", bounds={"pay": (0, 9)},
+            ...     levels={"sex": ["f", "m"]}, epsilon=5.0,
+            ... )
+            >>> post = nw.infer(release).with_reference(sex="m")
+            >>> list(post.draws)
+            ["C(sex, contr.treatment('m'))[T.f]", 'intercept', 'sigma2']
+        """
+        design = self.design_columns
+        for factor, level in references.items():
+            if factor not in self.levels:
+                there = ", ".join(self.levels) or "none"
+                raise ArgumentError(f"{factor}: is no factor of this regression; there are {there}")
+            (wanted,) = design_matrix.codes([level], self.levels[factor], factor)
+            if wanted != design_matrix.reference_of(design, self.levels, factor):
+                design = design_matrix.with_reference(design, self.levels, factor, int(wanted))
+        return self if design == self.design_columns else self._recoded(design)
+
+    def _recoded(self, design: tuple[DesignColumn, ...]) -> RegressionPosterior:
+        """Return the posterior whose coefficients are those of another coding."""
+        change = design_matrix.change_of_coding(self.design_columns, design, self.levels)
+        names = tuple(c.name for c in design)
+
+        def mapped(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            old = np.stack([values[c.name] for c in self.design_columns])
+            new = (change @ old.reshape(len(old), -1)).reshape(-1, *old.shape[1:])
+            return {**dict(zip(names, new, strict=True)), "sigma2": values["sigma2"]}
+
+        draws = mapped(self.draws)
+        rhat, ess = {}, {}
+        for name, values in draws.items():
+            if np.array_equal(values, self.draws.get(name, ())):
+                rhat[name], ess[name] = self.rhat[name], self.ess[name]
+                continue
+            judged = diagnose_groups(values if self.keys is not None else values[None])
+            rhat[name], ess[name] = (v if self.keys is not None else v[0] for v in judged)
+        before = self.prior_draws
+        return replace(
+            self, draws=draws, rhat=rhat, ess=ess, x=names[:-1], design=design,
+            prior_draws=None if before is None else lambda number: mapped(before(number)),
+            without_noise=self._recoded_deviations(change, names),
+        )  # fmt: skip
+
+    def _recoded_deviations(
+        self, change: csr_array, names: tuple[str, ...]
+    ) -> Callable[[], dict[str, np.ndarray]] | None:
+        """Return deviations without noise of coefficients that change their sign at most.
+
+        Those of sums of coefficients are not known from the coefficients' own: they are NaN.
+        """
+        without = self.without_noise
+        if without is None:
+            return None
+
+        def deviations() -> dict[str, np.ndarray]:
+            alone = without()
+            old = np.stack([np.asarray(alone[c.name]) for c in self.design_columns])
+            new = (abs(change) @ old.reshape(len(old), -1)).reshape(-1, *old.shape[1:])
+            new[np.diff(change.indptr) != 1] = np.nan
+            return {**dict(zip(names, new, strict=True)), "sigma2": np.asarray(alone["sigma2"])}
+
+        return deviations
+
+    def to_arviz(self) -> InferenceData:
+        """Return the draws as ArviZ's own type (dims chain, draw, group).
+
+        A term with factors is one variable, its levels along a dimension.
+        """
+        if not self.levels:
+            return super().to_arviz()
+        from noisewise.inference.arviz import labelled_inference_data
+
+        terms: dict[str, list[DesignColumn]] = {}
+        for column in self.design_columns:
+            terms.setdefault(column.term if column.levels else column.name, []).append(column)
+        group = () if self.keys is None else ("group",)
+        coordinates: dict[str, Sequence[Level]] = {"group": self.keys} if self.keys else {}
+        variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+        for term, columns in {**terms, "sigma2": []}.items():
+            drawn = np.stack([self.draws[c.name] for c in columns] or [self.draws[term]], axis=-1)
+            drawn = drawn if self.keys is None else np.moveaxis(drawn, 0, -2)
+            if any(c.levels for c in columns):
+                coordinates[f"{term}_level"] = self._labels(columns)
+                variables[term] = (*group, f"{term}_level"), drawn
+            else:
+                variables[term] = group, drawn[..., 0]
+        return labelled_inference_data(variables, coordinates)
+
+    def _labels(self, columns: Sequence[DesignColumn]) -> list[str]:
+        """Return the levels of a term's columns, or their names where levels do not suffice."""
+        labels = [", ".join(str(self.levels[f][i]) for f, i in c.levels) for c in columns]
+        return labels if len(set(labels)) == len(labels) else [c.name for c in columns]
 
     def predict(
         self,
-        new_x: Mapping[str, float] | None = None,
+        new_x: Mapping[str, float | Level] | None = None,
         *,
         seed: int = 0,
         clamped: bool = False,
     ) -> Prediction:
         """Return the posterior predictive of y at given covariates, in the user's units.
 
-        y = θᵀ(x, 1) + N(0, σ²), draw by draw. A UserWarning tells of covariates outside the
-        release's public bounds, where no record was seen.
+        y = θᵀ(x, 1) + N(0, σ²), draw by draw, x the columns of the design. A UserWarning tells of
+        covariates outside the release's public bounds, where no record was seen.
 
         Args:
-            new_x: a value for each covariate.
+            new_x: a value for each covariate, ``{"age": 40, "sex": "male"}``: the level of a
+                factor, a number for the others.
             seed: of the new record's scatter.
             clamped: move new records to the bounds of y, as the owner moves those beyond them.
         """
         at = self._checked(new_x)
         for warning in self._beyond_bounds(at):
             warn_user(warning)
+        record = {name: np.array([value]) for name, value in at.items()}
+        (row,) = design_matrix.design_matrix(self.design_columns, record, 1)
         line = np.array(self.draws["intercept"])
-        for column, value in at.items():
+        for column, value in zip(self.x, row, strict=False):
             line = line + self.draws[column] * value
         scatter = np.random.default_rng(seed).standard_normal(line.shape)
         records = line + scatter * np.sqrt(self.draws["sigma2"])
@@ -103,14 +268,20 @@ class RegressionPosterior(Posterior):
             _expected_within(line, np.sqrt(self.draws["sigma2"]), bounds),
         )
 
-    def _checked(self, new_x: Mapping[str, float] | None) -> dict[str, float]:
-        if not isinstance(new_x, Mapping) or set(new_x) != set(self.x):
+    def _checked(self, new_x: Mapping[str, float | Level] | None) -> dict[str, float]:
+        """Return the numbers of a record, and the codes of its levels."""
+        if not isinstance(new_x, Mapping) or set(new_x) != set(self.covariates):
+            wanted = ", ".join(self.covariates)
             raise ArgumentError(
-                f"new_x: must give a value to each of {', '.join(self.x)}, and to nothing else"
+                f"new_x: must give a value to each of {wanted}, and to nothing else"
             )
-        at = {}
-        for column in self.x:
+        at: dict[str, float] = {}
+        for column in self.covariates:
             value = new_x[column]
+            if column in self.levels:
+                where = f"new_x[{column!r}]"
+                at[column] = int(design_matrix.codes([value], self.levels[column], where)[0])
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise ArgumentError(f"new_x[{column!r}]: must be one number, not {value!r}")
             if not np.isfinite(value):
@@ -126,8 +297,27 @@ class RegressionPosterior(Posterior):
             f"{bounds[column].upper:g}: {_seen_there(bounds[column])}, and the prediction extends "
             "a straight line"
             for column, value in at.items()
-            if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
+            if column in bounds
+            and column not in self.levels
+            and not bounds[column].lower <= value <= bounds[column].upper
         ]
+
+
+def clamping_by_formula(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for every clamped column of a regression by a formula.
+
+    Its methods take values at bounds that cut them off as they are.
+    """
+    cut = [c for c in columns if isinstance(release.bounds.get(c), Censored)]
+    natural = [c for c in columns if c not in cut]
+    return (
+        *(
+            f"The bounds of {c}, {release.bounds[c].lower:g} to {release.bounds[c].upper:g}, cut "
+            "values off; a regression by a formula takes the values after clamping as they are"
+            for c in cut
+        ),
+        *clamping_in_words(release, natural, taken_as_normal=True),
+    )
 
 
 def _seen_there(bounds: Bounds) -> str:
