@@ -24,7 +24,7 @@ docs: $(STAMP)
 # Heavier evidence: same code, more trials. The figures are in docs/evidence.md. It samples for longer
 # than it compiles, hence more of the compiler's passes than `make test` asks for.
 evidence: $(STAMP)
-	XLA_FLAGS=--xla_backend_optimization_level=1 $(BIN)/pytest -m evidence -v -s
+	XLA_FLAGS=--xla_backend_optimization_level=1 JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/pytest -m evidence -v -s
 
 benchmarks: $(STAMP)
 	$(BIN)/python -m benchmarks
