@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks import expfam, gram, graphical, groups, partition, regression
+from benchmarks import expfam, factors, gram, graphical, groups, partition, regression
 
 FOLDER = Path(".bench")
 KNOWN = {
     "gram": gram,
+    "factors": factors,
     "groups": groups,
     "partition": partition,
     "regression": regression,

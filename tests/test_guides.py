@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def test_add_a_model_works_as_printed(tmp_path: Path) -> None:
     code = f"from pathlib import Path; from tests.documents import run; run(Path({str(page)!r}))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": f"{ROOT}:{ROOT}/src"},
+        env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": f"{ROOT}:{ROOT}/src"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "before" in done.stdout

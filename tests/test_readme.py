@@ -12,6 +12,7 @@ import pytest
 from noisewise import datasets
 from tests.documents import ROOT, blocks, run
 
+pytestmark = pytest.mark.usefixtures("optimised")
 RUN_ELSEWHERE = {
     "howto-engines.md",
     "guide-your-own-family.md",

@@ -28,6 +28,9 @@ INTERCEPT = "intercept"
 MAX_DEGREE = 8
 """The highest power or product of columns in a term (chosen)."""
 
+MAX_LISTED = 8
+"""Levels that an error lists (chosen)."""
+
 MAX_TERMS = 300
 """The terms of a formula at most (chosen): ``(a + b + …)**9`` in a file must not fill memory."""
 
@@ -131,10 +134,10 @@ class Formula:
         wanted = self.references.get(factor)
         if wanted is None:
             return 0
-        for i, level in enumerate(levels[factor]):
-            if level == wanted:
-                return i
-        listed = ", ".join(map(repr, levels[factor]))
+        if wanted in levels[factor]:
+            return levels[factor].index(wanted)
+        listed = ", ".join(map(repr, levels[factor][:MAX_LISTED]))
+        listed += ", …" if len(levels[factor]) > MAX_LISTED else ""
         raise ArgumentError(f"formula: {wanted!r} is not a level of {factor}; there are {listed}")
 
 
@@ -269,9 +272,12 @@ def _check(text: str, response: str, terms: list[Term]) -> None:
         if response in (*term.numeric, *term.factors):
             raise ArgumentError(f"formula: the response {response!r} is among the terms")
         key = term.numeric, frozenset(term.factors)
+        name = term.text.replace("`", "")
         if key in seen:
-            raise ArgumentError(f"formula: {term.text} and {seen[key]} are the same column")
-        seen[key] = term.text
+            raise ArgumentError(f"formula: {name} and {seen[key]} are the same column")
+        if name in seen.values():
+            raise ArgumentError(f"formula: two terms would be called {name}; rename a column")
+        seen[key] = name
     both = {c for t in terms for c in t.numeric} & {f for t in terms for f in t.factors}
     if both:
         raise ArgumentError(f"formula: {min(both)!r} is used as a number and as a factor")
@@ -309,7 +315,7 @@ def _term(
             if reference is not None:
                 references[name] = reference
             coded.append(name)
-    if len(numeric) > MAX_DEGREE:
+    if len(numeric) + len(coded) > MAX_DEGREE:
         raise ArgumentError(f"formula: {raw} multiplies more than {MAX_DEGREE} columns")
     return Term(tuple(sorted(numeric)), tuple(coded), str(raw))
 
@@ -329,8 +335,8 @@ def _python(text: str) -> tuple[list[str], str | None, str | int | None]:
         if isinstance(node, ast.Name):
             node.id = next((name for name, held in names.items() if held == node.id), node.id)
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args:
-        first = call.args[0]
-        if call.func.id == "C" and isinstance(first, ast.Name) and not call.keywords:
+        first = ast.Constant(None) if call.keywords else call.args[0]
+        if call.func.id == "C" and isinstance(first, ast.Name):
             if len(call.args) == 1:
                 return [], first.id, None
             if len(call.args) == 2 and (reference := _treatment(call.args[1])) is not None:
@@ -368,7 +374,7 @@ def _product(node: ast.expr) -> list[str]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         power = node.right.value if isinstance(node.right, ast.Constant) else None
         if type(power) is int and 1 <= power <= MAX_DEGREE:
-            return _product(node.left) * power
+            return (_product(node.left) * power)[: MAX_DEGREE + 1]  # powers of powers grow fast
     return []
 
 

@@ -5,6 +5,7 @@ Figures need no display, and open none: matplotlib is loaded by the first pictur
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ COLOURS = ("#1f6f8b", "#d1793b", "#5b8c5a", "#8a5a83", "#b5a642", "#555555")
 """Of chains and labels, in this order (chosen)."""
 PRIOR_COLOUR = "#bbbbbb"
 """Of the prior behind a posterior (chosen)."""
+LABEL_WIDTH = 24
+"""Characters of a line beside a panel (chosen): names of terms can be long."""
 PRIOR_DRAWS = 20_000
 """Draws from the prior that are shown (chosen): enough for a smooth histogram."""
 
@@ -134,7 +137,7 @@ def trace(
         if truth and name in truth:
             axis.axhline(truth[name], color="black", lw=1.2, ls="--", label="truth")
             axis.legend(frameon=False, loc="upper right")
-        axis.set_ylabel(name)
+        axis.set_ylabel(textwrap.fill(name, LABEL_WIDTH))
         axis.margins(x=0.01)
     axes[-1].set_xlabel(f"kept draw ({len(next(iter(values.values())))} chains)")
     where = "" if group is None else f", {group}"

@@ -159,9 +159,9 @@ def test_an_analyst_reads_of_the_owners_options(noisewise: Run, tmp_path: Path) 
 
 def test_types_in_plain_words(noisewise: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    when = pd.to_datetime(["2020-01-01", "2020-01-02"])
-    pd.DataFrame({"name": ["a", "b"], "when": when, "cost": [1, 2]}).to_parquet(path)
-    for column, held in (("name", "text"), ("when", "dates and times")):
+    waited = pd.to_timedelta(["1 day", "2 days"])
+    pd.DataFrame({"name": ["a", "b"], "waited": waited, "cost": [1, 2]}).to_parquet(path)
+    for column, held in (("name", "text"), ("waited", "lengths of time")):
         words = ("--x", column, "--y", "cost", "--epsilon", "1", "--out", tmp_path / "r.json")
         limits = ("--bounds", f"{column}=0,1", "--bounds", "cost=0,9")
         seen = noisewise("release", "linear-regression", path, *words, *limits)

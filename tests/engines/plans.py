@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from noisewise.artifact import Gram, Level, Monomials
+from noisewise.artifact import Bounds, Gram, Level, Monomials
 from noisewise.artifact.statistics import CellSum, CellSums
 from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.lattice import Coded, Outside, boxed, scaled
+from noisewise.privacy.lattice import Coded, Multiplicand, Outside, ScaledProduct, boxed, scaled
 from noisewise.privacy.private_bounds import outward
 from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan
@@ -29,14 +29,17 @@ def monomials() -> ProductSums:
 
 
 def edges() -> ProductSums:
-    """Extreme bounds: a tiny factor, an interval one ulp wide, and a base of zero."""
+    """Extreme bounds: a tiny factor, an interval one ulp wide, and bases of zero."""
+    signed = Multiplicand("weight", -3.7, 11.3), Multiplicand("height", 0.0, 2.0)
     features = (
         boxed("mass", BOUNDS["mass"], bits=15),
         boxed("far", BOUNDS["far"], bits=15),
         scaled("height", BOUNDS["height"], bits=0, origin=1.0, scale=2.0),
+        # Of a tiny negative product, the sign alone decides.
+        ScaledProduct(signed, scaled("", Bounds(-8, 23), bits=1, origin=0.25, scale=1.0)),
     )
-    assert features[2].base == 0.0
-    return ProductSums(features, ((0,), (0, 0), (1,), (1, 1), (2,), ()))
+    assert features[2].base == features[3].lattice.base == 0.0
+    return ProductSums(features, ((0,), (0, 0), (1,), (1, 1), (2,), (3,), ()))
 
 
 def powers(fill: bool) -> ProductSums:

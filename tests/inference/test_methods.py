@@ -22,7 +22,7 @@ from tests.inference.regressions import (
     table,
 )
 
-pytestmark = pytest.mark.xdist_group("one-covariate")
+pytestmark = [pytest.mark.xdist_group("one-covariate"), pytest.mark.usefixtures("optimised")]
 
 EVERY = tuple(methods("linear-regression"))
 BATCHED = tuple(m for m in EVERY if m != "mcmc-individual")

@@ -15,6 +15,7 @@ from noisewise.models.exponential_family import families
 from noisewise.models.exponential_family.analyst import naive
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.models.exponential_family.truncation import Interval
+from tests.models.linear_regression.factor_posteriors import factor_posterior
 
 pytestmark = pytest.mark.xdist_group("expfam")
 
@@ -68,3 +69,14 @@ def test_ranks_and_coverage_are_drawn_in_their_bands() -> None:
     assert list(points.lines[1].get_xdata()) == [0.94, 0.5]
     with pytest.raises(nw.ArgumentError, match="u: must have"):
         nw.plots.rank_ecdf({})
+
+
+def test_long_names_of_terms_are_broken_not_cut() -> None:
+    post = factor_posterior("pay ~ C(sex)").with_reference(sex="male")
+    figure = nw.plots.trace(post)
+    figure.canvas.draw()
+    for axis in figure.axes:
+        box = axis.yaxis.label.get_window_extent()
+        assert box.y0 >= 0
+        assert box.y1 <= figure.bbox.height
+    assert "".join(figure.axes[0].get_ylabel().split()) == "".join(post.x[0].split())

@@ -94,7 +94,8 @@ UNREADABLE: dict[str, Any] = {
     "integers too large": pd.Series([1, 7291 * 10**30, 2], dtype=object),
     "decimals and floats": pd.Series([Decimal("7291.125"), 0.5, 1], dtype=object),
     "complex": pd.Series([NUMBER + 1j, 0, 1]),
-    "time": pd.to_datetime(["7291-01-01", "2000-01-01", "2001-01-01"]),
+    "time of a zone": pd.to_datetime(["7291-01-01", "2000-01-01", "2001-01-01"], utc=True),
+    "length of time": pd.to_timedelta([NUMBER, 1, 2], unit="s"),
     "categories of text": pd.Categorical(["a", SECRET, "a"]),
     "sparse": pd.arrays.SparseArray([NUMBER, 0.0, 0.0]),
 }

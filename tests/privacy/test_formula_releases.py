@@ -170,13 +170,24 @@ def test_dates_are_days() -> None:
     assert (made.bounds["born"].lower, made.bounds["born"].upper) == (-18263, 14610)
     assert made.fill["born"] == 2
     noon = datetime.datetime(1970, 1, 2, 12)
-    for moment in (
-        noon,
-        np.datetime64(noon),
-        pd.Timestamp(noon),
-        noon.replace(tzinfo=datetime.UTC),
-    ):
-        assert arguments.number_or_date(moment, "fill") == 1.5
+    for moment in (noon, noon.date(), pd.Timestamp(noon), np.datetime64(noon, "ns")):
+        assert arguments.number_or_date(moment, "fill") == 1
+    for odd in (noon.replace(tzinfo=datetime.UTC), pd.NaT):
+        with pytest.raises(nw.ArgumentError, match="fill: must be a date without a time zone"):
+            arguments.number_or_date(odd, "fill")
+    with pytest.raises(nw.ArgumentError, match="fill: must be a number"):
+        arguments.number_or_date(np.datetime64("NaT"), "fill")
+
+
+def test_columns_of_dates_are_summed_as_days() -> None:
+    days = np.arange(0, 600, 10)
+    words: dict[str, Any] = {"formula": "wages ~ born * C(sex)", "levels": {"sex": LEVELS["sex"]}}
+    words["bounds"] = {"wages": (0, 10), "born": (datetime.date(1970, 1, 1), pd.Timestamp("1971"))}
+    frame = people().assign(born=days)
+    dated = frame.assign(born=pd.to_datetime(days, unit="D"))
+    check(release(dated, **words), frame)
+    dated["born"] = dated["born"].dt.date
+    check(release(dated, **words), frame)
 
 
 # -- refusals --------------------------------------------------------------------------------------

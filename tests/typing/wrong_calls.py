@@ -22,7 +22,7 @@ nw.infer(release, draws="many")  # wrong: call-overload
 nw.infer(release, draw=500)  # wrong: call-overload
 nw.infer(release, "exact", lam="small")  # wrong: call-overload
 nw.infer(1)  # wrong: call-overload
-nw.infer(release).predict({"age": "forty"})  # wrong: dict-item
+nw.infer(release).predict({"age": ["forty"]})  # wrong: dict-item
 nw.infer(release).sumary()  # wrong: attr-defined
 nw.infr(release)  # wrong: attr-defined
 nw.release.linear_regresion("people.csv")  # wrong: attr-defined

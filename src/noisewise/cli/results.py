@@ -29,14 +29,12 @@ from noisewise.cli.shared_options import (
     load_result,
     write_table,
 )
+from noisewise.formula import MAX_LISTED
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from noisewise.inference import Prediction, Result
-
-MAX_LISTED = 8
-"""Levels that an error lists (chosen)."""
 
 
 def predict(

@@ -305,7 +305,9 @@ def _is_per_group(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's own numbers; anything else in words."""
+    """Return NumPy's own numbers as Python's; anything else in words."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return value.item() if isinstance(value, np.generic) else str(value)
 
 

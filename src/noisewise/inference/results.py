@@ -90,7 +90,7 @@ class Result(ABC):
         """Return what to know before the numbers, a sentence each, without its full stop."""
         return ()
 
-    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
+    def predict(self, new_x: Mapping[str, Any] | None = None, *, seed: int = 0) -> Prediction:
         """Return the distribution of a new record, where the model has one."""
         raise ArgumentError(f"predict: a {self.model_name} result predicts no single record")
 

@@ -47,11 +47,11 @@ def number(value: object, argument: str) -> float:
 
 def number_or_date(value: object, argument: str) -> float:
     """Return a finite number, or a date as days since 1970-01-01, as columns of dates are read."""
-    plain = value.item() if isinstance(value, np.datetime64) else value
+    plain = value.astype("datetime64[D]").item() if isinstance(value, np.datetime64) else value
     if isinstance(plain, datetime.datetime):
-        if plain.tzinfo is not None:
-            plain = plain.astimezone(datetime.UTC).replace(tzinfo=None)
-        return (plain - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
+        if plain.tzinfo is not None or plain != plain:  # Pandas' NaT differs from itself.
+            raise ArgumentError(f"{argument}: must be a date without a time zone")
+        plain = plain.date()
     if isinstance(plain, datetime.date):
         return float((plain - datetime.date(1970, 1, 1)).days)
     return number(plain, argument)

@@ -19,7 +19,7 @@ from noisewise.models.linear_regression import design_matrix
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from tests.models.linear_regression.factor_posteriors import FORMULA, LEVELS, factor_posterior
 
-AT = {"age": 40, "sex": "male", "educ": 12.0, "region": 9}
+AT: dict[str, Any] = {"age": 40, "sex": "male", "educ": 12.0, "region": 9}
 
 
 def test_covariates_are_columns_of_the_table() -> None:
@@ -65,7 +65,8 @@ def test_a_record_lacks_a_column() -> None:
 
 def test_booleans_are_levels_0_and_1() -> None:
     post = factor_posterior("wages ~ C(owns)", {"owns": (0, 1)})
-    for value in (True, np.True_, 1, np.int64(1)):
+    values: list[Any] = [True, np.True_, 1, np.int64(1)]
+    for value in values:
         np.testing.assert_array_equal(
             post.predict({"owns": value}).expected,
             post.draws["intercept"] + post.draws["C(owns)[T.1]"],

@@ -8,7 +8,7 @@ from noisewise.models.linear_regression import exact
 from tests.inference.calibration import judged
 from tests.inference.loose import simulate
 
-pytestmark = pytest.mark.xdist_group("one-covariate")
+pytestmark = [pytest.mark.xdist_group("one-covariate"), pytest.mark.usefixtures("optimised")]
 
 
 def test_the_default_prior_bears_bounds_that_are_too_wide() -> None:

@@ -288,14 +288,15 @@ def replace_one_bounds(
 
 
 def _l1(blocks: tuple[CellSum, ...], columns: int, factors: int) -> Fraction:
-    """Return the bound of Theorem A, or the exact values where there is one factor or none."""
+    """Return the bound of Theorem A, or exact values where there is one set of factors or none."""
     p = columns
     pairs = set(itertools.combinations_with_replacement(range(p), 2))
     together = {b.product for b in blocks if not b.within}
     if factors == 0 and together - {()} == pairs | {(i,) for i in range(p)}:
         return Fraction(p * (p + 2) ** 2, 2 * (p + 1))
     inside = [b.product for b in blocks if b.within]
-    if factors == 1 and together == pairs and sorted(inside) == [(), *((i,) for i in range(p))]:
+    one = len({b.within for b in blocks if b.within}) == 1
+    if one and together == pairs and sorted(inside) == [(), *((i,) for i in range(p))]:
         return Fraction(p * p, 2) + 2 * p + 2 - (Fraction(1, p + 3) if p % 2 else 0)
     total = Fraction(2 * len(inside) + 2 * _largest_cut(_edges(together, p)))
     for i in range(p):

@@ -95,22 +95,14 @@ class RegressionAnalyst(Analyst[Any]):
             )
         return problems[0] if len(problems) == 1 else combined_problem(problems)
 
-    def _of_cells(
-        self, releases: Sequence[Release], question: Question
-    ) -> RegressionProblem | FactorProblem:
-        """Return the problem of sums within cells: without factors an ordinary one."""
-        formula = _formula(releases[0], question)
-        problem = factor_problem(releases[0], formula, question.prior)
-        if not isinstance(problem, FactorProblem):
-            others = [factor_problem(r, formula, question.prior) for r in releases[1:]]
-            plain = [problem, *(o for o in others if not isinstance(o, FactorProblem))]
-            return problem if len(plain) == 1 else combined_problem(plain)
+    def _of_cells(self, releases: Sequence[Release], question: Question) -> FactorProblem:
+        """Return the problem of sums within cells, for the methods that take one."""
         if len(releases) > 1:
             raise ArgumentError("release: releases with factors are not combined; give one")
         if question.method not in (None, *FACTOR_METHODS):
             able = " or ".join(FACTOR_METHODS)
             raise ArgumentError(f"method: {question.method} takes no factors; ask for {able}")
-        return problem
+        return factor_problem(releases[0], _formula(releases[0], question), question.prior)
 
     def cautions(
         self,

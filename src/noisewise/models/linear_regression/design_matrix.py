@@ -4,7 +4,8 @@ A column of the design is a product of numeric columns, where all its factors ha
 (``formula.DesignColumn``). Two codings of the same terms have the same fitted values: with B and B′
 the indicators of both, of the columns that share a numeric part, in every cell of the factors,
 B θ = B′ θ′ for all θ, so θ′ = T θ with B′ T = B. Both are codings by treatments, and T holds -1, 0
-and 1 only. Cells where at most one term's factors differ from their first level determine T.
+and 1 only. Cells where at most one term's factors differ from their first level determine T: they
+are as many as the columns, since a formula's columns span every part of its terms.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from scipy.sparse import coo_array, csc_array, csr_array, lil_array
+from scipy.sparse.linalg import splu
 
 from noisewise.artifact import ArgumentError, Level
 from noisewise.formula import DesignColumn
@@ -130,9 +133,9 @@ def reference_of(design: Sequence[DesignColumn], levels: Levels, factor: str) ->
 
 def change_of_coding(
     old: Sequence[DesignColumn], new: Sequence[DesignColumn], levels: Levels
-) -> np.ndarray:
+) -> csr_array:
     """Return T with θ_new = T θ_old: the same fitted values in every cell of the factors."""
-    change = np.zeros((len(new), len(old)))
+    change = lil_array((len(new), len(old)))
     for numeric in dict.fromkeys(c.numeric for c in old):
         rows = [i for i, c in enumerate(new) if c.numeric == numeric]
         columns = [i for i, c in enumerate(old) if c.numeric == numeric]
@@ -142,9 +145,10 @@ def change_of_coding(
             design_matrix([DesignColumn("", (), design[i].levels) for i in chosen], cells, count)
             for design, chosen in ((old, columns), (new, rows))
         )
-        part = np.linalg.lstsq(there, here, rcond=None)[0]
-        change[np.ix_(rows, columns)] = np.round(part)
-    return change
+        part = coo_array(splu(csc_array(there)).solve(here).round())
+        for i, j, value in zip(part.row, part.col, part.data, strict=True):
+            change[rows[i], columns[j]] = value
+    return csr_array(change)
 
 
 def _cells(columns: Sequence[DesignColumn], levels: Levels) -> dict[str, np.ndarray]:

@@ -259,7 +259,7 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     cross = chol @ e
     gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
     sums, wall = _released(structure, tables, whole, gram)
-    tau = jnp.exp(jnp.array([scales["effects", d, t] for t in range(len(structure.y_terms))]))
+    tau = jnp.exp(_log_tau(scales, d, len(structure.y_terms)))
     return Moments(gram, sums, value + wall, precision, rate, n, tau)
 
 
@@ -273,12 +273,10 @@ def _covariate_prior(
     """Return Λ0 (stratum, column, column) of a covariate's coefficients, and ½ Σ log|Λ0|."""
     strata, levels = len(structure.stratum_levels), len(structure.x_columns)
     forms = penalties(structure, False)
-    effects = jnp.zeros((levels, levels))
-    log_det = jnp.zeros(())
-    for t, term in enumerate(structure.x_terms):
-        log_tau = scales["effects", j, t]
-        effects = effects + jnp.exp(-2 * log_tau) * forms[t]
-        log_det = log_det - strata * rank(term, structure.sizes) * log_tau
+    log_tau = _log_tau(scales, j, len(forms))
+    effects = jnp.tensordot(jnp.exp(-2 * log_tau), forms, 1)
+    ranks = np.array([rank(term, structure.sizes) for term in structure.x_terms])
+    log_det = -strata * (ranks * log_tau).sum()
     precision = jnp.zeros((strata, levels + j, levels + j))
     precision = precision.at[:, :levels, :levels].set(effects)
     if j:
@@ -301,12 +299,11 @@ def _response_prior(
     strata, d = len(structure.stratum_levels), structure.covariates
     levels, x_levels = len(structure.y_columns), len(structure.x_columns)
     forms = penalties(structure, True)
-    precision = jnp.zeros((levels + d * strata, levels + d * strata))
-    log_det = jnp.zeros(())
-    for t, term in enumerate(structure.y_terms):
-        log_tau = scales["effects", d, t]
-        precision = precision.at[:levels, :levels].add(jnp.exp(-2 * log_tau) * forms[t])
-        log_det = log_det - rank(term, structure.sizes) * log_tau
+    log_tau = _log_tau(scales, d, len(forms))
+    effects = jnp.tensordot(jnp.exp(-2 * log_tau), forms, 1)
+    ranks = np.array([rank(term, structure.sizes) for term in structure.y_terms])
+    log_det = -(ranks * log_tau).sum()
+    precision = jnp.pad(effects, (0, d * strata))
     if d:
         log_g = scales["slopes", d, 0]
         inner = factor[:, x_levels:, x_levels:]
@@ -318,6 +315,11 @@ def _response_prior(
             precision = precision.at[np.ix_(place, place)].set(unique[j] * block)
             log_det = log_det + half + 0.5 * strata * jnp.log(unique[j])
     return precision, log_det
+
+
+def _log_tau(scales: dict[tuple[str, int, int], jax.Array], column: int, terms: int) -> jax.Array:
+    """Return the log spreads of all terms of a column's design."""
+    return jnp.array([scales["effects", column, t] for t in range(terms)])
 
 
 def _slopes(

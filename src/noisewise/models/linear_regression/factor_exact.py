@@ -34,7 +34,7 @@ from noisewise.models.linear_regression.factor_density import (
     target,
 )
 from noisewise.models.linear_regression.factor_problem import FactorProblem, subset
-from noisewise.models.linear_regression.factor_structure import Structure
+from noisewise.models.linear_regression.factor_structure import Structure, rank
 from noisewise.models.linear_regression.factor_tables import (
     LOG_ASSOCIATION,
     Tables,
@@ -157,6 +157,10 @@ def prior_spread(structure: Structure) -> np.ndarray:
         own = np.full((strata, length // strata), 0.5)
         own[:, -1] = 3.0
         spread[place : place + length] = own.ravel()
+    for place, (kind, f, g) in enumerate(scale_names(structure), at.scales.start):
+        if kind == "association":
+            # Given E, ν² is inverse-gamma with half as many degrees as E has entries.
+            spread[place] = 1 / np.sqrt(1 + 0.5 * rank((f, g), structure.sizes))
     spread[at.y] = 0.5
     spread[at.y.stop - 1] = 3.0
     return spread

@@ -118,73 +118,92 @@ def _of_all(table: jax.Array, structure: Structure, log_density: jax.Array) -> T
     )
 
 
+class _Levels(NamedTuple):
+    """Constant maps between the levels of all factors, one after the other, and what is free.
+
+    ``factor`` and ``level`` of each; ``free`` the levels but the first of every factor; ``starts``
+    of the factors; ``coordinate`` (free, free) the place of each difference E among the
+    coordinates; ``across`` (level, level) whether two levels are of different factors; ``contrast``
+    (level, free) from differences of free levels to those of all; ``degrees`` how often |K| of each
+    factor counts.
+    """
+
+    factor: np.ndarray
+    level: np.ndarray
+    free: np.ndarray
+    starts: np.ndarray
+    coordinate: np.ndarray
+    across: np.ndarray
+    contrast: np.ndarray
+    degrees: np.ndarray
+
+
 @lru_cache(maxsize=64)
-def _indicators(structure: Structure) -> tuple[np.ndarray, list[int]]:
-    """Return the matrix from level columns to indicators of all levels, and where factors begin."""
-    starts = np.concatenate([[0], np.cumsum(structure.sizes)])
-    matrix = np.zeros((starts[-1], len(structure.x_columns)))
-    for k, column in enumerate(structure.x_columns):
-        if column.term:
-            (f,), (level,) = column.term, column.levels
-            matrix[starts[f] + level, k] = 1.0
-            matrix[starts[f], k] = -1.0
-    matrix[starts[:-1], 0] = 1.0
-    return matrix, [int(s) for s in starts]
+def _levels(structure: Structure) -> _Levels:
+    sizes = structure.sizes
+    factor = np.repeat(np.arange(len(sizes)), sizes)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    level = np.arange(len(factor)) - starts[factor]
+    free = np.flatnonzero(level > 0)
+    coordinate = np.zeros((len(free), len(free)), int)
+    place = len(free)
+    for f, g in pairs(structure):
+        rows, columns = np.flatnonzero(factor[free] == f), np.flatnonzero(factor[free] == g)
+        block = place + np.arange(len(rows) * len(columns)).reshape(len(rows), len(columns))
+        coordinate[np.ix_(rows, columns)] = block
+        coordinate[np.ix_(columns, rows)] = block.T
+        place += block.size
+    contrast = np.zeros((len(factor), len(free)))
+    contrast[free, np.arange(len(free))] = 1.0
+    contrast[starts[factor[free]], np.arange(len(free))] = -1.0
+    total = sum(c - 1 for c in sizes)
+    degrees = np.array([total - (c - 1) for c in sizes], float)
+    across = factor[:, None] != factor[None]
+    return _Levels(factor, level, free, starts, coordinate, across, contrast, degrees)
 
 
 def _of_pairs(
     w: jax.Array, n: jax.Array, noise: jax.Array, spreads: jax.Array, structure: Structure
 ) -> Tables:
-    sizes = structure.sizes
-    place, value = 0, jnp.zeros(())
-    margins = []
-    for c in sizes:
-        log_share = jax.nn.log_softmax(jnp.concatenate([jnp.zeros(1), w[place : place + c - 1]]))
-        margins.append(n * jnp.exp(log_share) + LEAST_CELL)
-        value = value + CELL_SHARE * log_share.sum()
-        place += c - 1
-    first = [1 + sum(c - 1 for c in sizes[:f]) for f in range(len(sizes))]
-    free = jnp.concatenate([m[1:] for m in margins])
-    gram = jnp.diag(jnp.concatenate([n[None], free]))
-    gram = gram.at[0, 1:].set(free).at[1:, 0].set(free)
-    for (f, g), log_nu in zip(pairs(structure), spreads, strict=True):
-        a, b = margins[f], margins[g]
-        shape = (sizes[f] - 1, sizes[g] - 1)
-        eta = w[place : place + shape[0] * shape[1]].reshape(shape)
-        place += shape[0] * shape[1]
-        known = jnp.exp(2 * log_nu) * a[1:, None] * b[None, 1:] / n
-        size = 1 / jnp.sqrt(1 / noise**2 + 1 / known)
-        apart = eta * size
-        value = value + jnp.log(size).sum() + _log_apart(apart, a, b, n, log_nu)
-        block = a[1:, None] * b[None, 1:] / n + apart
-        rows, columns = first[f] + np.arange(shape[0]), first[g] + np.arange(shape[1])
-        gram = gram.at[np.ix_(rows, columns)].set(block)
-        gram = gram.at[np.ix_(columns, rows)].set(block.T)
-    matrix, starts = _indicators(structure)
-    whole = matrix @ gram @ matrix.T
-    by_cells: dict[tuple[int, ...], jax.Array] = {}
-    for within in wanted_cells(structure):
-        if len(within) == 1:
-            by_cells[within] = margins[within[0]]
-        else:
-            f, g = within
-            cells = whole[starts[f] : starts[f + 1], starts[g] : starts[g + 1]].reshape(-1)
-            by_cells[within] = cells
-            below = jnp.minimum(cells / (NEGATIVE * noise), 0.0)
-            value = value - 0.5 * (below**2).sum()
+    known = _levels(structure)
+    free, factor, across = known.free, known.factor, known.across
+    m = len(structure.sizes)
+    # Margins: a row of logits per factor, padded, the first of each zero.
+    logits = jnp.full((m, max(structure.sizes)), -jnp.inf)
+    logits = logits.at[:, 0].set(0.0).at[factor[free], known.level[free]].set(w[: len(free)])
+    log_share = jax.nn.log_softmax(logits, axis=1)[factor, known.level]
+    margin = n * jnp.exp(log_share) + LEAST_CELL
+    value = CELL_SHARE * log_share.sum()
+    nu = jnp.zeros((m, m)).at[tuple(np.array(pairs(structure)).T)].set(jnp.exp(spreads))
+    nu = (nu + nu.T)[factor[:, None], factor[None]]
+    product = margin[:, None] * margin[None]
+    before = jnp.where(across, nu**2 * product, 1.0)
+    size = 1 / jnp.sqrt(1 / noise**2 + 1 / before[np.ix_(free, free)])
+    apart_free = jnp.where(across[np.ix_(free, free)], w[known.coordinate] * size, 0.0)
+    apart = known.contrast @ apart_free @ known.contrast.T
+    # Every table stands twice in these matrices.
+    value = value + 0.5 * jnp.where(across[np.ix_(free, free)], jnp.log(size), 0.0).sum()
+    value = value - 0.25 * jnp.where(across, apart**2 / before, 0.0).sum()
+    ranks = np.array([(structure.sizes[f] - 1) * (structure.sizes[g] - 1)
+                      for f, g in pairs(structure)])  # fmt: skip
+    log_margins = jnp.zeros(m).at[factor].add(jnp.log(margin))
+    value = value - ranks @ spreads + 0.5 * known.degrees @ (jnp.log(n) - log_margins)
+    cells = product / n + apart
+    below = jnp.minimum(cells / (NEGATIVE * noise), 0.0)
+    value = value - 0.25 * jnp.where(across, below**2, 0.0).sum()
+    inner = jnp.where(across[np.ix_(free, free)], cells[np.ix_(free, free)], 0.0)
+    inner = inner + jnp.diag(margin[free])
+    gram = jnp.block([[n[None, None], margin[free][None]], [margin[free][:, None], inner]])
+    starts = known.starts
+    by_cells = {
+        within: margin[starts[within[0]] : starts[within[0] + 1]]
+        if len(within) == 1
+        else cells[
+            starts[within[0]] : starts[within[0] + 1], starts[within[1]] : starts[within[1] + 1]
+        ].reshape(-1)
+        for within in wanted_cells(structure)
+    }
     return Tables(gram[None], gram, by_cells, value)
-
-
-def _log_apart(
-    apart: jax.Array, a: jax.Array, b: jax.Array, n: jax.Array, log_nu: jax.Array
-) -> jax.Array:
-    """Return the log density of a table's difference from independence."""
-    rows = jnp.concatenate([-apart.sum(axis=0)[None], apart])
-    whole = jnp.concatenate([-rows.sum(axis=1)[:, None], rows], axis=1)
-    square = (whole**2 / (a[:, None] * b[None])).sum() * n
-    p, q = apart.shape
-    half = 0.5 * (q * (jnp.log(n) - jnp.log(a).sum()) + p * (jnp.log(n) - jnp.log(b).sum()))
-    return half - p * q * (log_nu - 0.5 * jnp.log(n)) - 0.5 * square * jnp.exp(-2 * log_nu)
 
 
 def first_tables(
@@ -210,7 +229,7 @@ def first_tables(
     for f, g in pairs(structure):
         a, b = margins[f][1:, None], margins[g][None, 1:]
         seen = counts[f, g].reshape(sizes[f], sizes[g])[1:, 1:]
-        size = 1 / np.sqrt(1 / noise**2 + n / (nu**2 * a * b))
+        size = 1 / np.sqrt(1 / noise**2 + 1 / (nu**2 * a * b))
         limit = 0.3 * a * b / n
         eta = np.clip(seen - a * b / n, -limit, limit) / size
         w[place : place + eta.size] = eta.ravel()

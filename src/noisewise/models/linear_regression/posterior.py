@@ -23,6 +23,7 @@ from noisewise.numerics.convergence import diagnose_groups
 if TYPE_CHECKING:
     import pandas as pd
     from arviz import InferenceData
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,12 +162,15 @@ class RegressionPosterior(Posterior):
 
         def mapped(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             old = np.stack([values[c.name] for c in self.design_columns])
-            new = np.tensordot(change, old, axes=1)
+            new = (change @ old.reshape(len(old), -1)).reshape(-1, *old.shape[1:])
             return {**dict(zip(names, new, strict=True)), "sigma2": values["sigma2"]}
 
         draws = mapped(self.draws)
         rhat, ess = {}, {}
         for name, values in draws.items():
+            if np.array_equal(values, self.draws.get(name, ())):
+                rhat[name], ess[name] = self.rhat[name], self.ess[name]
+                continue
             judged = diagnose_groups(values if self.keys is not None else values[None])
             rhat[name], ess[name] = (v if self.keys is not None else v[0] for v in judged)
         before = self.prior_draws
@@ -177,7 +181,7 @@ class RegressionPosterior(Posterior):
         )  # fmt: skip
 
     def _recoded_deviations(
-        self, change: np.ndarray, names: tuple[str, ...]
+        self, change: csr_array, names: tuple[str, ...]
     ) -> Callable[[], dict[str, np.ndarray]] | None:
         """Return deviations without noise of coefficients that change their sign at most.
 
@@ -190,9 +194,8 @@ class RegressionPosterior(Posterior):
         def deviations() -> dict[str, np.ndarray]:
             alone = without()
             old = np.stack([np.asarray(alone[c.name]) for c in self.design_columns])
-            single = np.count_nonzero(change, axis=1) == 1
-            new = np.tensordot(np.abs(change), old, axes=1)
-            new[~single] = np.nan
+            new = (abs(change) @ old.reshape(len(old), -1)).reshape(-1, *old.shape[1:])
+            new[np.diff(change.indptr) != 1] = np.nan
             return {**dict(zip(names, new, strict=True)), "sigma2": np.asarray(alone["sigma2"])}
 
         return deviations
@@ -229,7 +232,7 @@ class RegressionPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Mapping[str, object] | None = None,
+        new_x: Mapping[str, float | Level] | None = None,
         *,
         seed: int = 0,
         clamped: bool = False,
@@ -265,7 +268,7 @@ class RegressionPosterior(Posterior):
             _expected_within(line, np.sqrt(self.draws["sigma2"]), bounds),
         )
 
-    def _checked(self, new_x: Mapping[str, object] | None) -> dict[str, float]:
+    def _checked(self, new_x: Mapping[str, float | Level] | None) -> dict[str, float]:
         """Return the numbers of a record, and the codes of its levels."""
         if not isinstance(new_x, Mapping) or set(new_x) != set(self.covariates):
             wanted = ", ".join(self.covariates)

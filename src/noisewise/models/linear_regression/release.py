@@ -144,7 +144,7 @@ def linear_regression(
         fill=arguments.column_fill(fill, limits, columns.levels),
         takes_other=bool(columns.levels),
         other=arguments.other_levels(other, columns.levels),
-        least_records=max(LEAST_RECORDS, len(columns.numeric)),
+        least_records=max(LEAST_RECORDS, columns.slopes + 1),
     )
     _warn_of_many_sums(columns.sums(agreed.count))
     return cast(LinearRegressionRelease, publish(source, order))
@@ -157,6 +157,11 @@ class RegressionColumns:
     numeric: tuple[str, ...]
     formula: Formula | None = None
     levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+
+    @property
+    def slopes(self) -> int:
+        """The number of numeric terms, products among them: so many records at least are needed."""
+        return len(self.numeric) - 1 if self.formula is None else len(self.formula.numeric)
 
     @property
     def _is_plain(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds, Release
+from noisewise.artifact import ArgumentError, Bounds, Level, Release
 from noisewise.formula import DesignColumn
 from noisewise.inference.results import Result
 from noisewise.models.linear_regression.design_matrix import reference_of
@@ -95,7 +95,7 @@ def _prediction(post: RegressionPosterior) -> str:
     numeric = [c for c in post.covariates if c not in post.levels]
     if not set(numeric) <= set(limits):
         return ""
-    held: dict[str, object] = {c: limits[c].centre for c in numeric}
+    held: dict[str, float | Level] = {c: limits[c].centre for c in numeric}
     for factor, levels in post.levels.items():
         held[factor] = levels[reference_of(post.design, post.levels, factor) or 0]
     figures = [html.figure(_band(post, c, limits[c], held), f"{post.y} over {c}") for c in numeric]
@@ -113,7 +113,7 @@ def _prediction(post: RegressionPosterior) -> str:
 
 
 def _band(
-    post: RegressionPosterior, column: str, bounds: Bounds, held: Mapping[str, object]
+    post: RegressionPosterior, column: str, bounds: Bounds, held: Mapping[str, float | Level]
 ) -> str:
     """Return the drawing of predictions over the public range of a numeric covariate."""
     at = np.linspace(bounds.lower, bounds.upper, POINTS)
@@ -124,7 +124,7 @@ def _band(
     return drawings.band(column, post.y, at, mean, line, record)
 
 
-def _points(post: RegressionPosterior, factor: str, held: Mapping[str, object]) -> str:
+def _points(post: RegressionPosterior, factor: str, held: Mapping[str, float | Level]) -> str:
     """Return the drawing of predicted means at every level of a factor."""
     rows: list[Row] = []
     for level in post.levels[factor][:MAX_LEVELS_DRAWN]:
