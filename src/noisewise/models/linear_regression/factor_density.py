@@ -24,6 +24,7 @@ R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -56,6 +57,8 @@ from noisewise.models.linear_regression.scale_free import (
     SLOPE_UNIT,
 )
 
+MAX_AT_ONCE = 8
+"""Strata whose matrices are factored at once, for all chains (chosen)."""
 INFORMATION_SHARE = 0.6
 """As in ``exact.py``."""
 FARTHEST = 16.0
@@ -177,6 +180,18 @@ def _residual_squares(t: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Ar
     return noise * soft, -_softplus(-t) - jnp.log(soft) - beyond
 
 
+def each_stratum(f: Callable[..., jax.Array], *arguments: jax.Array) -> jax.Array:
+    """Return f of every stratum: at once where they are few, else one after the other.
+
+    Batched LAPACK calls of one program, if there are hundreds of matrices, may wait for each other
+    for ever.
+    """
+    if len(arguments[0]) <= MAX_AT_ONCE:
+        return jax.vmap(f)(*arguments)
+    values: jax.Array = jax.lax.map(lambda own: f(*own), arguments)
+    return values
+
+
 def _column(
     n: jax.Array,
     factor: jax.Array,
@@ -229,7 +244,7 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     if structure.noisy_n:
         value = value + jnp.log(n)
     sizes = tables.x_gram[:, 0, 0]
-    factor = jnp.linalg.cholesky(tables.x_gram)
+    factor = each_stratum(jnp.linalg.cholesky, tables.x_gram)
     scale = jnp.sqrt(data.n)
     for j in range(d):
         start, length = at.x[j]
@@ -238,8 +253,8 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
         residual, volume = _residual_squares(t, data.noise)
         log_b = scales["error", j, 0] + 0.5 * jnp.log(residual.sum() / n)
         precision, log_det = covariate_prior(structure, scales, j, factor, sizes)
-        term = jax.vmap(_column, in_axes=(0, 0, 0, 0, 0, None))
-        value = value + term(sizes, factor, e, residual, precision, jnp.exp(2 * log_b)).sum()
+        rate = jnp.broadcast_to(jnp.exp(2 * log_b), strata)
+        value = value + each_stratum(_column, sizes, factor, e, residual, precision, rate).sum()
         value = value + log_det + volume.sum() + strata * 2 * ERROR_SHAPE * log_b
         value = value + _beta_prime(2 * log_b, COVARIATE_SCALE)
         row = jnp.concatenate([e, jnp.sqrt(residual)[:, None]], axis=1)[:, None]
@@ -281,7 +296,7 @@ def covariate_prior(
     if j:
         log_g = scales["slopes", j, 0]
         inner = factor[:, levels:, levels:] / jnp.sqrt(sizes)[:, None, None]
-        unique = jax.vmap(_unique)(inner)
+        unique = each_stratum(_unique, inner)
         diagonal = levels + np.arange(j)
         precision = precision.at[:, diagonal, diagonal].set(unique * jnp.exp(-log_g))
         log_det = log_det + 0.5 * (jnp.log(unique) - log_g).sum()
@@ -425,4 +440,5 @@ def target(structure: Structure, mechanism: str) -> hmc.Target:
 
     # No two points mirror each other: the only reflection is none.
     still: tuple[tuple[float, ...], ...] = ((1.0,) * layout(structure).size,)
-    return hmc.Target(density, residual, still, looped=True, side_by_side=True)
+    few = len(structure.stratum_levels) <= MAX_AT_ONCE
+    return hmc.Target(density, residual, still, looped=True, side_by_side=few)

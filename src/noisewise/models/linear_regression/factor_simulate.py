@@ -335,7 +335,11 @@ def _drawn_sums(
     keys: jax.Array, n: jax.Array, scale: jax.Array, structure: Structure
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Return released sums, coefficients of atoms, σ² and the log weight of the walls, per key."""
-    return jax.vmap(lambda key: _drawn(key, n, scale, structure))(keys)
+    # One after the other: batched LAPACK calls of one program may wait for each other for ever.
+    drawn: tuple[jax.Array, jax.Array, jax.Array, jax.Array] = jax.lax.map(
+        lambda key: _drawn(key, n, scale, structure), keys
+    )
+    return drawn
 
 
 def _drawn(
