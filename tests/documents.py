@@ -6,11 +6,16 @@ A page may also quote files: a comment before a block says what is quoted, as in
 
 Names are those of top-level functions, classes and constants; without names the whole file is
 quoted. ``python -m tests.documents`` brings all quotations up to date.
+
+A block of ``text`` is what the block before it prints. Noise is never the same, so numbers are not
+compared, nor how lines are broken; a line ``…`` stands for any lines that were left out.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import re
 import shlex
 from pathlib import Path
@@ -23,6 +28,10 @@ QUOTATION = re.compile(
     flags=re.DOTALL | re.MULTILINE,
 )
 """A comment that says what is quoted, and the block after it."""
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d.,]*(?:e[+-]?\d+)?")
+"""A number in what is printed."""
+LEFT_OUT = "…"
+"""A line that stands for lines which a page does not show."""
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -37,31 +46,48 @@ def run(page: Path) -> int:
     Blocks that quote a file are left out: that file is tested where it lies.
     """
     names: dict[str, object] = {}
+    printed = ""
     quoted = {match["text"] for match in QUOTATION.finditer(page.read_text(encoding="utf-8"))}
     carried_out = [block for block in blocks(page) if block[1] not in quoted]
     for language, content in carried_out:
         if language == "python":
-            exec(compile(content, page.name, "exec"), names)
+            with contextlib.redirect_stdout(io.StringIO()) as screen:
+                exec(compile(content, page.name, "exec"), names)
+            printed = screen.getvalue()
+            print(printed, end="")
         elif language == "console":
-            for line in content.replace("\\\n", " ").splitlines():
-                command(line)
+            printed = "".join(map(command, content.replace("\\\n", " ").splitlines()))
+        elif language == "text":
+            assert re.fullmatch(pattern(content), in_words(printed)), f"{page.name}:\n{printed}"
         else:
             raise AssertionError(f"{page.name}: nobody runs blocks of {language!r}")
     return len(carried_out)
 
 
-def command(line: str) -> None:
-    """Carry out one line of a console, which must succeed."""
+def in_words(printed: str) -> str:
+    """Return what is printed, each number as a mark, without the lines of tables."""
+    return " ".join(NUMBER.sub("#", re.sub("[─-╿]", " ", printed)).split())
+
+
+def pattern(shown: str) -> str:
+    """Return a regular expression of what a page shows, for ``in_words``."""
+    parts = re.split(rf"^{LEFT_OUT}$", shown, flags=re.MULTILINE)
+    return " ?.* ?".join(re.escape(in_words(part)) for part in parts)
+
+
+def command(line: str) -> str:
+    """Carry out one line of a console, which must succeed, and return what it prints."""
     from typer.testing import CliRunner
 
     from noisewise.cli.verbs import app
 
     words = shlex.split(line, comments=True)
     if not words or line.startswith(ELSEWHERE):
-        return
+        return ""
     assert words[0] == "noisewise", line
-    result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
+    result = CliRunner(env={"COLUMNS": "110"}).invoke(app, words[1:], catch_exceptions=False)
     assert result.exit_code == 0, f"{line}\n{result.output}"
+    return result.output
 
 
 def excerpt(path: Path, names: tuple[str, ...]) -> str:
