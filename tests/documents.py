@@ -46,9 +46,9 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 def compare(shown: str, printed: str) -> None:
     """Fail unless a page shows what is printed."""
-    parts = re.split(rf"^{LEFT_OUT}$", shown, flags=re.MULTILINE)
-    pattern = " ?.* ?".join(re.escape(in_words(part)) for part in parts)
-    assert re.fullmatch(pattern, in_words(printed)), f"printed, and not shown:\n{printed}"
+    parts = [in_words(p) for p in re.split(rf"^{LEFT_OUT}$", shown, flags=re.MULTILINE)]
+    pattern = "(?: .*)?".join(re.escape(f" {part}") if part else "" for part in parts)
+    assert re.fullmatch(pattern, f" {in_words(printed)}"), f"printed, and not shown:\n{printed}"
 
 
 def in_words(printed: str) -> str:
