@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents import ROOT, blocks, excerpt, pages_that_quote, refreshed, run
+from tests.documents import (
+    ROOT,
+    blocks,
+    compare,
+    excerpt,
+    pages_that_quote,
+    refreshed,
+    reprinted,
+    run,
+)
 
 DOCS = ROOT / "docs"
 
@@ -68,3 +77,15 @@ def test_an_excerpt_of_a_name_that_is_not_there() -> None:
 def test_every_guide_has_code() -> None:
     for page in DOCS.glob("guide-*.md"):
         assert blocks(page), page.name
+
+
+def test_what_a_page_shows_is_what_is_printed(tmp_path: Path) -> None:
+    compare("age 1.5\n…\nn 3\n", "┃ age │ -2e+03 ┃\nsex 1\nn\n4")
+    for shown in ("age 1.5\n", "…\nex 1\n", "wage 1.5\n…\n", "…\nage 1.5\n"):
+        with pytest.raises(AssertionError, match="printed, and not shown"):
+            compare(shown, "age 1.5\nsex 1")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nprint('a 1', 'b', 'c 2', sep='\\n')\n```\n\n```text\na 7\n…\nc 8\n```\n"
+    )
+    assert reprinted(page) == page.read_text().replace("7", "1").replace("8", "2")

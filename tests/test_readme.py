@@ -51,7 +51,7 @@ def test_all_pages_with_code_are_known() -> None:
     assert {page.name for page in PAGES} >= {
         "tutorial-owner.md", "tutorial-analyst.md", "howto-bounds.md", "howto-epsilon.md",
         "howto-ledger.md",
-        "howto-report.md",
+        "howto-report.md", "howto-formulas.md", "tutorial-real-table.md",
     }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     reference = (site / "api.html").read_text()
     assert 'id="noisewise.inference.api.infer"' in reference
-    assert "public bounds per column" in reference  # an argument's own words
+    assert "public bounds per numeric column" in reference  # an argument's own words
     proofs = (site / "proofs" / "sensitivity.html").read_text()
     assert proofs.count("<math") > 100
     assert "$" not in proofs.split("<article")[1].split("</article>")[0]

@@ -95,7 +95,16 @@ def test_other_regressions(given: Release, words: dict[str, Any], x: Any, y: str
         ({"y": "educ"}, "y: say with a formula which terms it has"),
         ({"x": [3]}, "x: must be one or more columns by name"),
         ({"formula": "wages ~ C(town)"}, "formula: 'town'"),
-        ({"formula": "wages ~ age:educ"}, "age:educ"),
+        ({"formula": "wages ~ age:educ"}, "the sum of age:educ was not released"),
+        (
+            {"formula": "wages ~ age:C(region)"},
+            r"formula: the sum of age \* age within the levels of region was not released",
+        ),
+        (
+            {"formula": "wages ~ C(region):C(sex)"},
+            "formula: the sum of wages within the levels of region and sex was not released",
+        ),
+        ({"formula": "sex ~ age"}, "formula: the response 'sex' is a factor of this release"),
         ({"z": 3}, "z: is no option of this model"),
         ({"method": "gibbs-update"}, "method: gibbs-update takes no factors; ask for exact"),
     ],

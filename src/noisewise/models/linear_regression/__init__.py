@@ -8,8 +8,17 @@ from the prior, and where chains start), ``exact`` (the sampler of that posterio
 ``batching``, with ``kinked_hmc`` for many columns), ``posterior_draws`` (draws into the user's
 units), ``censoring`` (values beyond bounds that cut them off) and ``posterior`` (what an analyst
 gets). ``gibbs``, ``gibbs_methods``, ``individual_mcmc`` and ``record_moments`` are the paper's own
-methods, ``naive`` ignores the noise. ``prior_check`` warns of columns that use little of their
-bounds, ``simulate`` makes trials for ``check`` and ``plan`` (with factors ``factor_simulate``), of
+methods, ``naive`` ignores the noise.
+
+Regressions with factors, or with products of columns, have files of their own: ``factor_problem``
+(a release and what is asked of it), ``factor_structure`` (which sums follow from which),
+``factor_tables`` (records in the cells of factors), ``factor_density`` (the posterior of the sums),
+``factor_exact`` (its sampler), ``factor_naive``, ``factor_coefficients`` (coefficients given sums),
+``design_matrix`` (columns of the design, other reference levels), ``level_counts`` (levels that the
+noise hides) and ``coefficient_table`` (how a summary prints).
+
+``prior_check`` warns of columns that use little of their bounds, ``simulate`` makes trials for
+``check`` and ``plan`` (with factors ``factor_simulate``, which sums by ``factor_records``), of
 columns with guessed laws (``column_laws``), ``report`` a page.
 """
 

@@ -15,6 +15,7 @@ from noisewise.models.linear_regression.factor_structure import (
     Structure,
     structure_of,
 )
+from noisewise.models.linear_regression.required_sums import missing_sum
 
 LEAST_EXTRA_RECORDS = 2
 """Records beyond the number of coefficients that a regression with factors needs (chosen)."""
@@ -88,6 +89,7 @@ def factor_problem(
     noisy_n = release.n is None
     structure = structure_of(statistic, noisy_n)
     asked = parse(str(release.model["formula"]) if formula is None else formula, statistic.levels)
+    _refuse_missing_sums(asked, statistic)
     z = block.scaled.T
     sizes = noisy_sizes(z, statistic) if release.n is None else np.atleast_1d(release.n)
     least = len(structure.x_columns) + structure.covariates + LEAST_EXTRA_RECORDS
@@ -100,6 +102,18 @@ def factor_problem(
     )  # fmt: skip
     atoms_of_design(problem)
     return problem
+
+
+def _refuse_missing_sums(formula: Formula, statistic: CellSums) -> None:
+    """Raise an ArgumentError that names a sum which a formula needs and a release does not have."""
+    _known_levels(formula, statistic)
+    if formula.response in statistic.levels:
+        raise ArgumentError(
+            f"formula: the response {formula.response!r} is a factor of this release; it must be a "
+            "number"
+        )
+    if (missing := missing_sum(formula, statistic)) is not None:
+        raise ArgumentError(f"formula: the sum of {missing} was not released")
 
 
 def noisy_sizes(z: np.ndarray, statistic: CellSums) -> np.ndarray:
