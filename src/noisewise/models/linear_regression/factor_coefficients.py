@@ -25,6 +25,8 @@ WORDS = (
     "sign, their size unknown"
 )
 """The prior in words."""
+WEAK_WORDS = "slopes and effects of either sign, a tenth of a record's worth of information"
+"""The prior of any other formula in words."""
 
 
 def draw_coefficients(
@@ -139,6 +141,7 @@ def posterior_of_factors(
     """Return the posterior of draws (parameter, group, chain, draw) in the user's units."""
     names = (*problem.x, "intercept", "sigma2")
     single = problem.keys is None
+    own = method == "exact" and owner_response(problem, *atoms_of_design(problem)) is not None
 
     def named(values: np.ndarray) -> dict[str, Any]:
         return {name: v[0] if single else v for name, v in zip(names, values, strict=True)}
@@ -151,7 +154,7 @@ def posterior_of_factors(
         x=problem.x,
         y=problem.y,
         keys=problem.keys,
-        prior=WORDS,
+        prior=WORDS if own else WEAK_WORDS,
         details=details,
         latent={},
         prior_draws=None,

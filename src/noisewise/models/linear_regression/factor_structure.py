@@ -24,9 +24,7 @@ import numpy as np
 
 from noisewise.artifact import ReleaseError
 from noisewise.artifact.statistics import CellSum, CellSums
-
-MAX_CELLS = 600
-"""Cells of one table of all factors at most (chosen): each is a coordinate of the sampler."""
+from noisewise.models.linear_regression.required_sums import MAX_COMBINATIONS
 
 Factors = tuple[int, ...]
 """Indices of factors, ascending."""
@@ -61,7 +59,8 @@ class Structure:
     def pairwise(self) -> bool:
         """Whether tables of two factors are sampled each, and not one table of all factors."""
         alone = all(len(s) == 1 for s in (*self.x_sets, *self.y_sets))
-        return len(self.sizes) > 2 and alone and not self.strata
+        many = len(self.sizes) > 2 or math.prod(self.sizes) > MAX_COMBINATIONS
+        return len(self.sizes) > 1 and many and alone and not self.strata
 
     @cached_property
     def others(self) -> Factors:
@@ -150,9 +149,9 @@ def structure_of(statistic: CellSums, noisy_n: bool) -> Structure:
     if not d:
         x_sets = y_sets
     structure = Structure(sizes, strata, d, x_sets, y_sets, statistic.blocks, noisy_n)
-    if not structure.pairwise and math.prod(sizes) > MAX_CELLS:
+    if not structure.pairwise and math.prod(sizes) > MAX_COMBINATIONS:
         raise ReleaseError(
-            f"cell-sums: with interactions of factors, at most {MAX_CELLS} combinations of levels "
+            f"cell-sums: where factors interact, at most {MAX_COMBINATIONS} combinations of levels "
             f"can be inferred, and there are {math.prod(sizes)}"
         )
     return structure

@@ -16,12 +16,17 @@ Without such interactions covariates and response are treated alike, and any may
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 
-from noisewise.artifact import Level
+from noisewise.artifact import Level, ReleaseError
 from noisewise.artifact.statistics import CellSum, CellSums
 from noisewise.artifact.statistics.cell_sums import NumericColumn, numeric_name
 from noisewise.formula import Formula
+
+MAX_COMBINATIONS = 600
+"""Combinations of all factors' levels at most where factors interact: an analyst samples each
+(chosen)."""
 
 Cell = tuple[tuple[int, ...], frozenset[str]]
 """A product, as indices of numeric columns, and the factors within whose cells it is summed."""
@@ -43,6 +48,12 @@ def required_sums(
     terms = {frozenset(t.factors) for t in formula.terms if t.factors and not t.numeric}
     terms |= {interacting} if interacting else set()
     sets = maximal(terms) or [frozenset()]
+    combinations = math.prod(len(levels[f]) for f in formula.factors)
+    if (interacting or any(len(s) > 1 for s in sets)) and combinations > MAX_COMBINATIONS:
+        raise ReleaseError(
+            f"cell-sums: where factors interact, at most {MAX_COMBINATIONS} combinations of all "
+            f"levels can be inferred, and there are {combinations}"
+        )
     cells: set[Cell] = set()
     pairs = itertools.combinations(sets, 2) if len(sets) > 1 else [(sets[0], sets[0])]
     for first, second in pairs:
