@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from noisewise.artifact import ArgumentError
+from noisewise.cli.parsing import parse_guesses, parse_widths
 from tests.cli.conftest import Ended
 
 BASE = ("plan", "linear-regression", "--x", "a", "--y", "b", "--epsilon", "1,2")
@@ -44,3 +46,42 @@ def test_table_page_and_json(noisewise: Callable[..., Ended], tmp_path: Path) ->
     found = json.loads(noisewise(*asked, "--json").out)
     assert found["settings"]["n"] == 200
     assert len(found["rows"]) == 2
+
+
+FACTORS = ("plan", "linear-regression", "--formula", "pay ~ age + C(sex)", "--levels", "sex=f,m",
+           "--bounds", "age=0,100", "--bounds", "pay=0,9", "--n", "100",
+           "--epsilon", "1")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--guess", "sex=f:0.5,x:0.5"), "guess: 'x' is not a level of sex; there are f, m"),
+        (("--guess", "sex=f:0.5,m:0.6"), "guess: shares of sex must be zero or more and add up"),
+        (("--guess", "age=round"), "guess: age must be a pair (mean, deviation)"),
+        (("--guess", "C(sex)[T.m]=tall"), "guess: C(sex)[T.m] must be a number, not 'tall'"),
+    ],
+)
+def test_bad_guesses_of_a_formula(
+    noisewise: Callable[..., Ended], more: tuple[str, ...], says: str
+) -> None:
+    ended = noisewise(*FACTORS, *more)
+    assert ended.code == 1
+    assert says in ended.err
+
+
+def test_guesses_and_widths_as_typed() -> None:
+    texts = ["rate=3", "age=44,15", "union=binary", "sex=f:0.4, m:0.6", "p[a=u]=0.5"]
+    assert parse_guesses(texts, "--guess") == {
+        "rate": 3.0, "age": (44.0, 15.0), "union": "binary", "sex": {"f": 0.4, "m": 0.6},
+        "p[a=u]": 0.5,
+    }  # fmt: skip
+    assert parse_widths(None, "--width") is None
+    assert parse_widths(["0.1"], "--width") == 0.1
+    widths = parse_widths(["age=0.1", "C(sex)[T.m]=2"], "--width")
+    assert widths == {"age": 0.1, "C(sex)[T.m]": 2.0}
+    for bad in (["age=wide"], ["0.1", "age=2"], ["wide"]):
+        with pytest.raises(ArgumentError, match="--width"):
+            parse_widths(bad, "--width")
+    with pytest.raises(ArgumentError, match="is not a number"):
+        parse_guesses(["age=1.2.3"], "--guess")

@@ -67,6 +67,25 @@ def test_regression_widths_come_true() -> None:
         assert found.row(epsilon, "exact", name).width == pytest.approx(width, rel=0.1)
 
 
+def test_widths_of_a_binary_covariate_come_true() -> None:
+    """Taken for a bell curve within (0, 1), its slope would be foretold twice as wide."""
+    n, epsilon = 2000, 2.0
+    truth = {"x": 0.2, "intercept": 0.4, "sigma": 0.1}
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 2, (RELEASES, n))
+    table, words = grouped({"x": x, "y": 0.4 + 0.2 * x + rng.normal(0, 0.1, x.shape)})
+    real = mean_widths(nw.infer(regression(table, epsilon, **words)))
+    guess = {"x": "binary", "slope:x": 0.2, "intercept": 0.4, "sigma": 0.1}
+    found = planned(n, [epsilon], methods=["exact"], guesses=guess)
+    assert {"x", "mean:x", "sd:x"} <= set(found.guess)
+    bell = planned(n, [epsilon], methods=["exact"], guesses=truth)
+    assert found.row(epsilon, "exact", "x").width == pytest.approx(real["x"], rel=0.1)
+    assert bell.row(epsilon, "exact", "x").width > 2 * real["x"]
+    assert not any("bell curve" in w for w in found.warnings)
+    scarce = planned(200, [1.0], methods=["exact"], guesses={"sigma": 0.1}, trials=10)
+    assert any("'x' is taken for a bell curve between 0 and 1" in w for w in scarce.warnings)
+
+
 @pytest.mark.parametrize(
     ("family", "guess", "words", "n"),
     [

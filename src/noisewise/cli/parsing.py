@@ -32,10 +32,38 @@ def parse_assignments(given: Iterable[str] | None, option: str) -> dict[str, str
     return values
 
 
+def parse_widths(given: list[str] | None, option: str) -> float | dict[str, float] | None:
+    """Return one number, or the numbers of ``NAME=NUMBER``, repeated, each name once."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return parse_number(given[0], option)
+    return parse_numbers(given, option)
+
+
 def parse_numbers(given: Iterable[str] | None, option: str) -> dict[str, float]:
     """Return the numbers of ``NAME=NUMBER``, repeated, each name once."""
     texts = parse_assignments(given, option)
     return {name: parse_number(text, f"{option} {name}") for name, text in texts.items()}
+
+
+def parse_guesses(
+    given: Iterable[str] | None, option: str
+) -> dict[str, float | str | tuple[float, float] | dict[str, float]]:
+    """Return what ``NAME=VALUE``, repeated, says of parameters and columns."""
+    texts = parse_assignments(given, option)
+    return {name: _guess(text, f"{option} {name}") for name, text in texts.items()}
+
+
+def _guess(text: str, option: str) -> float | str | tuple[float, float] | dict[str, float]:
+    """Return a number, a word, the pair of ``12,2.8`` or the shares of ``female:0.5,male:0.5``."""
+    parts = [part.strip() for part in text.split(",")]
+    if all(":" in part for part in parts):
+        pairs = [part.rpartition(":") for part in parts]
+        return {level.strip(): parse_number(share, option) for level, _, share in pairs}
+    if len(parts) == 2:
+        return parse_number(parts[0], option), parse_number(parts[1], option)
+    return parts[0] if parts[0].isalpha() else parse_number(text, option)
 
 
 def parse_number(text: str, option: str) -> float:

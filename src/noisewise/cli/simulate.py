@@ -19,7 +19,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.cli import words
 from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.parsing import parse_number, parse_numbers
+from noisewise.cli.parsing import parse_guesses, parse_number, parse_widths
 from noisewise.cli.shared_options import (
     AsJson,
     ModelOptions,
@@ -51,8 +51,9 @@ Guesses = Annotated[
     typer.Option(
         "--guess",
         metavar="NAME=VALUE",
-        help="What is believed of the data, by the name of a parameter; repeat. The rest follows "
-        "from the bounds; a name that is unknown is answered by those that are known.",
+        help="What is believed of the data; repeat. By the name of a parameter a number; by that "
+        "of a column MEAN,DEVIATION, binary, uniform, skewed, or shares, LEVEL:SHARE,LEVEL:SHARE. "
+        "The rest follows from the bounds; a name that is unknown is answered by those known.",
     ),
 ]
 Methods = Annotated[
@@ -60,14 +61,26 @@ Methods = Annotated[
     typer.Option("--method", metavar="NAME", help="Repeat; the best and naive unless named."),
 ]
 Width = Annotated[
-    float | None,
-    typer.Option("--width", metavar="W", help="Find the smallest epsilon for this mean width."),
+    list[str] | None,
+    typer.Option(
+        "--width",
+        metavar="[NAME=]W",
+        help="Find the smallest epsilon for this mean width of an interval; repeat for several.",
+    ),
 ]
 Parameter = Annotated[
     str | None,
-    typer.Option("--parameter", metavar="NAME", help="Whose width; the first unless named."),
+    typer.Option(
+        "--parameter", metavar="NAME", help="Whose width, where --width does not say; the first."
+    ),
 ]
-Trials = Annotated[int, typer.Option("--trials", help="Simulated releases for every epsilon.")]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials",
+        help="Simulated releases for every epsilon; 50 unless given, fewer where each takes long.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +91,16 @@ class PlanRequest:
     n: int | None
     guess: list[str] | None
     method: list[str] | None
-    width: float | None
+    width: list[str] | None
     parameter: str | None
     prior: Path | None
-    trials: int
+    trials: int | None
     seed: int
     page: Path | None
     as_json: bool
 
 
-def _own_parameters(owner: Owner) -> list[inspect.Parameter]:
+def _own_parameters() -> list[inspect.Parameter]:
     return [
         words.keyword("epsilon", Epsilons, required=True),
         words.keyword("n", Size),
@@ -96,7 +109,7 @@ def _own_parameters(owner: Owner) -> list[inspect.Parameter]:
         words.keyword("width", Width),
         words.keyword("parameter", Parameter),
         words.keyword("prior", PriorFile),
-        words.keyword("trials", Trials, default=owner.plan_trials),
+        words.keyword("trials", Trials),
         words.keyword("seed", SimulationSeed, default=0),
         words.keyword("page", PageFile),
         words.keyword("as_json", AsJson, default=False),
@@ -117,7 +130,7 @@ def _parameter(word: Word) -> inspect.Parameter:
 def plan_command(model: Model) -> Any:
     """Return the command that plans a release of a model."""
     owner = model.owner()
-    own = _own_parameters(owner)
+    own = _own_parameters()
     planned = [_parameter(word) for word in _planned_words(owner)]
 
     def run(**given: Any) -> None:
@@ -133,7 +146,7 @@ app = typer.Typer(
     help="Simulate, before any budget is spent and without data, what analysts will get. "
     "(Partition releases are their own answer: docs/evidence-partition.md says how good.)",
     no_args_is_help=True,
-    cls=words.model_group(plan_command, lambda owner: owner.plan_trials is not None),
+    cls=words.model_group(plan_command, lambda owner: owner.planned),
 )
 
 
@@ -158,9 +171,9 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
 
     plan = simulate.plan(
         at, size, [parse_number(e, "--epsilon") for e in request.epsilon.split(",")],
-        methods=request.method or None, guesses=parse_numbers(request.guess, "--guess"),
-        prior=prior, trials=request.trials, seed=request.seed, width=request.width,
-        parameter=request.parameter,
+        methods=request.method or None, guesses=parse_guesses(request.guess, "--guess"),
+        prior=prior, trials=request.trials, seed=request.seed,
+        width=parse_widths(request.width, "--width"), parameter=request.parameter,
     )  # fmt: skip
     if request.page is not None:
         report.save(plan, request.page)
@@ -181,6 +194,8 @@ def _require(value: Any, option: str, what: str) -> Any:
 
 def show_plan(plan: Plan) -> None:
     """Print a plan for a person at a terminal."""
+    from noisewise.simulate.epsilon_search import in_words
+
     console = plain_console()
     settings = plan.settings
     console.print(
@@ -192,8 +207,8 @@ def show_plan(plan: Plan) -> None:
     console.print(_width_table(plan))
     for warning in plan.warnings:
         console.print(f"warning: {warning}", style="yellow")
-    if plan.wish is not None:
-        console.print(plan.wish.words, style="bold")
+    for sentence in in_words(plan.wishes):
+        console.print(sentence, style="bold")
 
 
 def _width_table(plan: Plan) -> Table:

@@ -99,8 +99,7 @@ class Owner:
 
     ``privacy`` names the shared privacy options that the function takes (``privacy/options.py``).
     ``prepare`` may turn the values of the command line into the function's keyword arguments.
-    ``plan_trials`` is the number of simulated releases of a plan unless one is given; None where
-    nothing can be planned.
+    ``planned`` tells whether releases can be planned.
 
     Example:
         >>> import noisewise as nw
@@ -114,7 +113,7 @@ class Owner:
     summary: str
     privacy: tuple[str, ...]
     prepare: Callable[[Mapping[str, object]], dict[str, object]] = dict
-    plan_trials: int | None = 50
+    planned: bool = True
 
 
 def renaming(**names: str) -> Callable[[Mapping[str, object]], dict[str, object]]:
@@ -247,13 +246,17 @@ class Simulator(ABC, Generic[P]):
     def template(self, problem: P, n: int | None) -> P:
         """Return the problem with one group of n records (None: as many as its median group)."""
 
+    def planned_trials(self, problem: P) -> int:
+        """Return the simulated releases of a plan for every ε, unless their number is given."""
+        return 50
+
     @abstractmethod
     def from_prior(self, rng: np.random.Generator, problem: P, trials: int) -> Trials[P]:
         """Draw truths from the prior, and a simulated release of each."""
 
     @abstractmethod
     def scene(
-        self, problem: P, n: int, guesses: Mapping[str, float], trials: int, seed: int
+        self, problem: P, n: int, guesses: Mapping[str, Any], trials: int, seed: int
     ) -> Scene[P]:
         """Make records at one guessed truth, for every trial of a plan."""
 

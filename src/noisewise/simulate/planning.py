@@ -21,9 +21,11 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
+from noisewise.simulate.epsilon_search import Wish, decisive, fulfilled_wishes
 from noisewise.simulate.trials import (
     LEVEL,
     ClampedScene,
+    Guess,
     Scene,
     choose_methods,
     settings_of,
@@ -47,10 +49,6 @@ COSTLY_WIDTH = 3.0
 """Times the width without privacy, from which a warning says so (chosen)."""
 MISSED_CHANCE = 0.001
 """Probability with which a calibrated method is said to miss (chosen)."""
-HALVINGS = 6
-"""Bisections of a factor of four (chosen): the ε for a wanted width is right to 2 percent."""
-FURTHEST = 64.0
-"""Factor beyond the grid up to which a wanted width is looked for (chosen)."""
 FEWEST_TRIALS_PLANNED = 10
 """Trials of a plan, at the least (chosen)."""
 
@@ -64,16 +62,6 @@ class Row:
     parameter: str
     width: float
     coverage: float
-
-
-@dataclass(frozen=True)
-class Wish:
-    """A wanted width and the smallest ε that gives it; None where none can."""
-
-    parameter: str
-    width: float
-    epsilon: float | None
-    words: str
 
 
 @dataclass(frozen=True)
@@ -102,7 +90,12 @@ class Plan:
     before: Mapping[str, float]
     outside: Mapping[str, float]
     warnings: tuple[str, ...]
-    wish: Wish | None = None
+    wishes: tuple[Wish, ...] = ()
+
+    @property
+    def wish(self) -> Wish | None:
+        """Return the wanted width that decides: one that no ε gives, or that of the largest ε."""
+        return decisive(self.wishes)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -130,11 +123,11 @@ def plan(
     epsilons: Sequence[float],
     *,
     methods: Iterable[str] | None = None,
-    guesses: Mapping[str, float] | None = None,
+    guesses: Mapping[str, Guess] | None = None,
     prior: Any = None,
-    trials: int = 50,
+    trials: int | None = None,
     seed: int = 0,
-    width: float | None = None,
+    width: float | Mapping[str, float] | None = None,
     parameter: str | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[GraphicalOptions],
@@ -146,17 +139,21 @@ def plan(
         n: number of records.
         epsilons: the grid.
         methods: of ``infer``; the best and ``naive`` unless named.
-        guesses: what is believed of the data, by name; the rest follows from the bounds.
+        guesses: what is believed of the data, by name; the rest follows from the bounds. Numbers
+            are parameters; of a regression's columns, ``(mean, deviation)``, ``"binary"``,
+            ``"uniform"``, ``"skewed"``, or the shares of levels or values,
+            ``{"female": 0.5, "male": 0.5}``; the slope of such a column is ``"slope:age"``.
         prior: of the analysis, as for ``infer``.
-        trials: simulated releases for every ε.
+        trials: simulated releases for every ε; 50 unless given, fewer where each takes long.
         seed: of the simulation.
-        width: find the smallest ε whose mean interval is no wider.
-        parameter: whose interval that is; the first unless named.
+        width: find the smallest ε whose mean interval is no wider; or widths of several
+            parameters, ``{"age": 0.05}``.
+        parameter: whose interval a single width is of; the first unless named.
         progress: as for ``infer``.
         options: of the model, as for ``infer``.
 
     Returns:
-        Widths and coverage, warnings, and the ε for a wanted width.
+        Widths and coverage, warnings, and the ε for wanted widths.
 
     Example:
         >>> import noisewise as nw
@@ -170,15 +167,17 @@ def plan(
     """
     if not epsilons or min(epsilons) <= 0:
         raise ArgumentError(f"epsilon: must be one or more numbers above zero, not {epsilons!r}")
-    check_at_least("trials", trials, FEWEST_TRIALS_PLANNED)
+    if trials is not None:
+        check_at_least("trials", trials, FEWEST_TRIALS_PLANNED)
     grid = sorted(set(map(float, epsilons)))
     release, question = at(grid[-1]), asked(prior, **options)
     simulator, problem = simulated(release, question, n)
+    trials = simulator.planned_trials(problem) if trials is None else trials
     usual = simulator.usual_methods(release)
     # The best, and for comparison the one that ignores the noise.
     chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))))
     scene = simulator.scene(problem, n, guesses or {}, trials, seed)
-    wanted = _parameter(parameter, scene.names)
+    wanted = _wanted(width, parameter, scene.names)
 
     def judged(epsilon: float, method: str) -> Coverage:
         noisy = scene.trials(simulated(at(epsilon), question, n)[1], seed)
@@ -204,13 +203,16 @@ def plan(
     if simulator.clamping_biases:
         clamped = cast(ClampedScene, scene).coverage_without_noise(seed, LEVEL)
     planned = replace(planned, warnings=_warnings(planned, release, clamped))
-    if width is None:
-        return planned
-    place = scene.names.index(wanted)
-    wish = _smallest_epsilon(
-        planned, wanted, width, lambda epsilon: judged(epsilon, chosen[0]).width[place]
-    )
-    return replace(planned, wish=wish)
+    grid_widths = {e: {n: planned.row(e, chosen[0], n).width for n in scene.names} for e in grid}
+
+    def widths(epsilon: float) -> Mapping[str, float]:
+        if epsilon in grid_widths:
+            return grid_widths[epsilon]
+        found = judged(epsilon, chosen[0]).width.tolist()
+        return dict(zip(scene.names, found, strict=True))
+
+    wishes = fulfilled_wishes(wanted, n, planned.epsilons, planned.without, widths)
+    return replace(planned, wishes=wishes)
 
 
 def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> list[Row]:
@@ -219,48 +221,15 @@ def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> l
     return [Row(epsilon, method, name, float(w), float(share)) for name, w, share in columns]
 
 
-def _parameter(named: str | None, names: tuple[str, ...]) -> str:
-    """Return the parameter whose width is wanted: the first unless named."""
-    if named is None:
-        return names[0]
-    if named not in names:
-        raise ArgumentError(f"parameter: {named!r} is unknown; there are {', '.join(names)}")
-    return named
-
-
-def _smallest_epsilon(
-    planned: Plan, parameter: str, width: float, width_at: Callable[[float], float]
-) -> Wish:
-    """Bisect log ε between one that is too small and one that suffices."""
-    if not width > 0:
-        raise ArgumentError(f"width: must be above zero, not {width!r}")
-    without = planned.without[parameter]
-    if width <= without:
-        return Wish(
-            parameter, width, None,
-            f"No epsilon gives an interval of {width:g} for {parameter}: even without privacy, "
-            f"{planned.settings['n']:,} records give {without:.4g}. More records would.",
-        )  # fmt: skip
-    low, high = planned.epsilons[0], planned.epsilons[-1]
-    most, least = high * FURTHEST, low / FURTHEST
-    while width_at(high) > width:
-        low, high = high, 4 * high
-        if high > most:
-            return Wish(
-                parameter, width, None,
-                f"Even epsilon = {high / 4:g} does not give an interval of {width:g} for "
-                f"{parameter}.",
-            )  # fmt: skip
-    while low > least and width_at(low) <= width:
-        low, high = low / 4, low
-    for _ in range(HALVINGS):
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if width_at(middle) > width else (low, middle)
-    return Wish(
-        parameter, width, high,
-        f"The smallest epsilon whose intervals for {parameter} are {width:g} wide in the mean is "
-        f"about {high:.3g}.",
-    )  # fmt: skip
+def _wanted(
+    width: float | Mapping[str, float] | None, parameter: str | None, names: tuple[str, ...]
+) -> Mapping[str, float]:
+    """Return the wanted widths by parameter; a single one is of the first unless named."""
+    if parameter is not None and parameter not in names:
+        raise ArgumentError(f"parameter: {parameter!r} is unknown; there are {', '.join(names)}")
+    if isinstance(width, Mapping):
+        return width
+    return {} if width is None else {parameter or names[0]: width}
 
 
 def _warnings(planned: Plan, release: Release, clamped: np.ndarray | None) -> tuple[str, ...]:
@@ -273,6 +242,7 @@ def _warnings(planned: Plan, release: Release, clamped: np.ndarray | None) -> tu
         *_tight_bounds(planned, clamped),
         *_wide_bounds(planned, release),
         *_loud_noise(planned),
+        *_bell_curves(planned, release),
         *_low_coverage(planned),
         *_private_bounds(planned, release),
     )
@@ -344,6 +314,23 @@ def _loud_noise(planned: Plan) -> list[str]:
             warnings.append(
                 f"At epsilon = {epsilon:g} intervals would be up to {max(ratios):.1f} times as "
                 "wide as without privacy."
+            )
+    return warnings
+
+
+def _bell_curves(planned: Plan, release: Release) -> list[str]:
+    """Ask whether costly columns between 0 and 1, which nothing was said of, are binary."""
+    warnings = []
+    for column, limits in release.bounds.items():
+        name, spread = f"sd:{column}", planned.guess.get(f"sd:{column}")
+        if (limits.lower, limits.upper) != (0, 1) or column not in planned.without:
+            continue
+        widths = [planned.row(e, planned.methods[0], column).width for e in planned.epsilons]
+        costly = max(widths) > COSTLY_WIDTH * planned.without[column]
+        if costly and spread is not None and math.isclose(spread, 1 / (2 * REACH)):
+            warnings.append(
+                f"{column!r} is taken for a bell curve between 0 and 1 ({name} = {spread:.3g}). If "
+                "its values are 0 and 1, guess it to be binary: intervals would be far narrower."
             )
     return warnings
 

@@ -31,6 +31,9 @@ CELLS = 4_000_000
 QUIET = 1e-12
 """Noise scale, in a problem's own units, that is as good as none."""
 
+Guess = float | str | tuple[float, float] | Mapping[Any, float]
+"""What may be believed: a parameter, or how a column is distributed (word, moments, shares)."""
+
 P = TypeVar("P")
 Q = TypeVar("Q", contravariant=True)
 
@@ -146,11 +149,13 @@ def median_size(sizes: np.ndarray, n: int | None) -> float:
     return float(np.median(sizes)) if n is None else float(n)
 
 
-def check_guesses(given: Mapping[str, float], known: tuple[str, ...]) -> None:
-    """Raise an ArgumentError at a guess about something unknown."""
-    for name in given:
+def check_guesses(given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Raise an ArgumentError at a guess about something unknown, or that is not a number."""
+    for name, value in given.items():
         if name not in known:
             raise ArgumentError(f"guess: {name!r} is unknown; known are {', '.join(known)}")
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise ArgumentError(f"guess: {name} must be a number, not {value!r}")
 
 
 def simulated(

@@ -158,6 +158,5 @@ OWNER = Owner(
     ),
     privacy=command_line_options(NoisySumOptions),
     prepare=renaming(clique="cliques"),
-    plan_trials=20,
 )  # fmt: skip
 """The owner's part of the model, for the command line; every trial of a plan takes seconds."""

@@ -9,7 +9,8 @@ from the prior, and where chains start), ``exact`` (the sampler of that posterio
 units), ``censoring`` (values beyond bounds that cut them off) and ``posterior`` (what an analyst
 gets). ``gibbs``, ``gibbs_methods``, ``individual_mcmc`` and ``record_moments`` are the paper's own
 methods, ``naive`` ignores the noise. ``prior_check`` warns of columns that use little of their
-bounds, ``simulate`` makes trials for ``check`` and ``plan``, ``report`` a page.
+bounds, ``simulate`` makes trials for ``check`` and ``plan`` (with factors ``factor_simulate``), of
+columns with guessed laws (``column_laws``), ``report`` a page.
 """
 
 from __future__ import annotations

@@ -9,22 +9,30 @@ the z that are kept. Where bounds cut values off, records of the law behind the 
 must lie inside, by the noisy sums.
 
 A plan makes records at one guessed truth and clamps them, as the owner would. Guesses follow from
-the public bounds unless given: every column fills its bounds with three standard deviations either
-way, and the covariates together explain half of the response's variance.
+the public bounds unless given (``column_laws.py``): the covariates together explain half of the
+response's variance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact import ArgumentError, Bounds, CellSums, Release
 from noisewise.diagnostics import Coverage
-from noisewise.models.linear_regression import censoring, scale_free
-from noisewise.models.linear_regression.analyst import ANALYST
+from noisewise.models.linear_regression import (
+    censoring,
+    factor_coefficients,
+    factor_simulate,
+    scale_free,
+)
+from noisewise.models.linear_regression.analyst import ANALYST, FACTOR_METHODS
 from noisewise.models.linear_regression.censoring import Cuts
+from noisewise.models.linear_regression.column_laws import ColumnLaw, numeric_law, separated
+from noisewise.models.linear_regression.factor_problem import FactorProblem
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
 from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
@@ -34,6 +42,7 @@ from noisewise.simulate.trials import (
     PRIOR_DRAWS,
     QUIET,
     BatchSimulator,
+    Scene,
     Trials,
     check_guesses,
     covered,
@@ -50,20 +59,17 @@ REACH = 4
 """Noise scales by which a noisy sum may lie outside what records in the box add up to."""
 LEAST_DISTANCE, LARGEST_VARIANCE = 0.06, 0.93
 """Moments of a column, cut at one end or at both, of which a tenth lies inside."""
-FILLED = 3.0
-"""Standard deviations either way with which a column is taken to fill its bounds (chosen)."""
 EXPLAINED = 0.5
 """Share of the response's variance that the covariates are taken to explain (chosen)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """One truth: coefficients (intercept last), error deviation, and the covariates' normal law."""
+    """One truth: coefficients (intercept last), error deviation, and the law of each covariate."""
 
     theta: np.ndarray
     sigma: float
-    mean: np.ndarray
-    covariance: np.ndarray
+    laws: tuple[ColumnLaw, ...]
 
 
 def from_prior(
@@ -180,13 +186,13 @@ def sums_at(
     """Sums (trial, component) of clamped records and of the same unclamped; shares clamped."""
     units, q = problem.units, len(problem.x) + 1
     rows, columns = np.triu_indices(q)
-    root = np.linalg.cholesky(guess.covariance)
     sums, free = np.zeros((2, trials, q * (q + 3) // 2))
     outside = np.zeros(q)
     step = max(1, CELLS // (trials * q))
     for begin in range(0, n, step):
         size = min(step, n - begin)
-        x = guess.mean + rng.standard_normal((trials, size, q - 1)) @ root.T
+        scores = rng.standard_normal((trials, size, q - 1))
+        x = np.stack([law.quantile(scores[..., i]) for i, law in enumerate(guess.laws)], axis=-1)
         y = x @ guess.theta[:-1] + guess.theta[-1]
         y = y + guess.sigma * rng.standard_normal((trials, size))
         u = (np.concatenate([x, y[..., None]], axis=-1) - units.centre) / units.half
@@ -206,32 +212,29 @@ def from_guess(
     return _trials(problem, z, np.tile(truth, (len(z), 1)), n)
 
 
-def guessed(
-    problem: RegressionProblem, given: Mapping[str, float]
-) -> tuple[Guess, dict[str, float]]:
+def guessed(problem: RegressionProblem, given: Mapping[str, Any]) -> tuple[Guess, dict[str, float]]:
     """Return the truth from words such as ``pir``, ``intercept``, ``sigma`` and ``mean:pir``."""
     x, units = problem.x, problem.units
     half, centre = units.half, units.centre
-    known = {
-        **{f"mean:{c}": float(centre[i]) for i, c in enumerate(x)},
-        **{f"sd:{c}": float(half[i]) / FILLED for i, c in enumerate(x)},
-    }
-    allowed = (*x, "intercept", "sigma", *known)
-    check_guesses(given, allowed)
-    known.update({k: v for k, v in given.items() if k in known})
-    spread = np.array([known[f"sd:{c}"] for c in x])
-    mean = np.array([known[f"mean:{c}"] for c in x])
-    deviation = float(half[-1]) / FILLED
-    slope = deviation * np.sqrt(EXPLAINED / len(x)) / spread
-    known.update({c: float(given.get(c, slope[i])) for i, c in enumerate(x)})
+    about, numbers = separated(given, (*x, problem.y))
+    moments = (*(f"mean:{c}" for c in x), *(f"sd:{c}" for c in x))
+    check_guesses(numbers, (*x, "intercept", "sigma", *moments))
+    boxes = [Bounds(float(m - h), float(m + h)) for m, h in zip(centre, half, strict=True)]
+    laws = tuple(
+        numeric_law(c, box, about.get(c), numbers.get(f"mean:{c}"), numbers.get(f"sd:{c}"))
+        for c, box in zip(x, boxes, strict=False)
+    )
+    response = numeric_law(problem.y, boxes[-1], about.get(problem.y), None, None)
+    mean, spread = (np.array([getattr(law, m) for law in laws]) for m in ("mean", "sd"))
+    slope = response.sd * np.sqrt(EXPLAINED / len(x)) / spread
+    known = dict(zip(moments, [*mean.tolist(), *spread.tolist()], strict=True))
+    known |= {c: float(numbers.get(c, slope[i])) for i, c in enumerate(x)}
     slopes = np.array([known[c] for c in x])
-    known["intercept"] = float(given.get("intercept", centre[-1] - slopes @ mean))
-    known["sigma"] = float(given.get("sigma", deviation * np.sqrt(1 - EXPLAINED)))
-    for name in ("sigma", *(f"sd:{c}" for c in x)):
-        if not known[name] > 0:
-            raise ArgumentError(f"guess: {name} must be above zero, not {known[name]!r}")
-    theta = np.append(slopes, known["intercept"])
-    return Guess(theta, known["sigma"], mean, np.diag(spread**2)), known
+    known["intercept"] = float(numbers.get("intercept", response.mean - slopes @ mean))
+    known["sigma"] = float(numbers.get("sigma", response.sd * np.sqrt(1 - EXPLAINED)))
+    if not known["sigma"] > 0:
+        raise ArgumentError(f"guess: sigma must be above zero, not {known['sigma']!r}")
+    return Guess(np.append(slopes, known["intercept"]), known["sigma"], laws), known
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,8 +284,8 @@ class RegressionScene:
         return interval_widths(draws_before(self.problem, PRIOR_DRAWS), level)
 
 
-class RegressionSimulator(BatchSimulator[RegressionProblem]):
-    """Simulated regressions for ``check`` and ``plan``."""
+class RegressionSimulator(BatchSimulator[RegressionProblem | FactorProblem]):
+    """Simulated regressions for ``check`` and ``plan``; those with factors in a file of theirs."""
 
     analyst = ANALYST
     reference_method = "exact"
@@ -291,48 +294,66 @@ class RegressionSimulator(BatchSimulator[RegressionProblem]):
 
     def usual_methods(self, release: Release) -> tuple[str, ...]:
         """Return the methods worth trying, best first."""
+        if any(block.statistic.kind == CellSums.kind for block in release.blocks):
+            return tuple(FACTOR_METHODS)
         return ("exact", "gibbs-update", "naive")
 
     def yardstick(self, methods: tuple[str, ...]) -> tuple[str, ...]:
         """Return ``exact`` beside other methods: it is quick."""
         return ("exact",) if any(m != "exact" for m in methods) else ()
 
-    def posed(self, problem: RegressionProblem, method: str) -> RegressionProblem:
+    def posed(
+        self, problem: RegressionProblem | FactorProblem, method: str
+    ) -> RegressionProblem | FactorProblem:
         """Return the problem with the conjugate default prior for all methods but ``exact``."""
-        if not problem.scale_free or method == "exact":
+        if isinstance(problem, FactorProblem) or not problem.scale_free or method == "exact":
             return problem
         return replace(problem, scale_free=False)
 
     def from_prior(
-        self, rng: np.random.Generator, problem: RegressionProblem, trials: int
-    ) -> Trials[RegressionProblem]:
+        self, rng: np.random.Generator, problem: RegressionProblem | FactorProblem, trials: int
+    ) -> Trials[Any]:
         """Draw truths from the prior, and a simulated release of each."""
+        if isinstance(problem, FactorProblem):
+            return factor_simulate.from_prior(rng, problem, trials)
         return from_prior(rng, problem, trials)
+
+    def planned_trials(self, problem: RegressionProblem | FactorProblem) -> int:
+        """Return fewer trials where there are factors."""
+        if isinstance(problem, FactorProblem):
+            return factor_simulate.planned_trials(problem)
+        return super().planned_trials(problem)
 
     def scene(
         self,
-        problem: RegressionProblem,
+        problem: RegressionProblem | FactorProblem,
         n: int,
-        guesses: Mapping[str, float],
+        guesses: Mapping[str, Any],
         trials: int,
         seed: int,
-    ) -> RegressionScene:
+    ) -> Scene[Any]:
         """Make records at one guessed truth, for every trial of a plan."""
+        if isinstance(problem, FactorProblem):
+            return factor_simulate.scene(problem, n, guesses, trials, seed)
         truth, guess = guessed(problem, guesses)
         rng = np.random.default_rng([seed, 0])
         sums, free, outside = sums_at(rng, problem, truth, n, trials)
         columns = dict(zip((*problem.x, problem.y), outside.tolist(), strict=True))
         return RegressionScene(problem, n, truth, sums, free, guess, columns)
 
-    def settings(self, problem: RegressionProblem) -> dict[str, object]:
+    def settings(self, problem: RegressionProblem | FactorProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""
+        if isinstance(problem, FactorProblem):
+            what, prior = problem.formula.text, factor_coefficients.WORDS
+        else:
+            what, prior = f"{problem.y} on {', '.join(problem.x)}", prior_in_words(problem)
+            prior += " (other methods than exact: made from the bounds)" * problem.scale_free
         return {
-            "what": f"{problem.y} on {', '.join(problem.x)}",
+            "what": what,
             "n": round(float(problem.n[0])),
             "mechanism": problem.mechanism,
             "noise_scale": problem.noise_scale,
-            "prior": prior_in_words(problem)
-            + (" (other methods than exact: made from the bounds)" if problem.scale_free else ""),
+            "prior": prior,
         }
 
 

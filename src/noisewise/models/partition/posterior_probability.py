@@ -195,6 +195,6 @@ OWNER = Owner(
     ),
     privacy=command_line_options(ProbabilityOptions),
     prepare=question_arguments,
-    plan_trials=None,
+    planned=False,
 )
 """The owner's part of the model, for the command line."""

@@ -354,6 +354,6 @@ OWNER = Owner(
     ),
     privacy=command_line_options(QuantileOptions),
     prepare=question_arguments,
-    plan_trials=None,
+    planned=False,
 )
 """The owner's part of the model, for the command line."""

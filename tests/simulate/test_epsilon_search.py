@@ -1,0 +1,86 @@
+"""The smallest ε for wanted widths, on widths that are known functions of ε and n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from noisewise.artifact import ArgumentError
+from noisewise.simulate.epsilon_search import Wish, decisive, fulfilled_wishes, in_words
+
+N = 1000
+PLAIN = {"age": 0.1, "sex": 0.3}
+NOISE = {"age": 0.2, "sex": 0.05}
+"""Widths √(plain² + (noise/ε)²) at n = 1000."""
+
+
+class Widths:
+    """Widths by ε, and the number of ε they were asked at."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def __call__(self, epsilon: float) -> Mapping[str, float]:
+        self.asked.append(epsilon)
+        return {c: width(c, N, epsilon) for c in PLAIN}
+
+
+def width(name: str, n: float, epsilon: float) -> float:
+    plain = PLAIN[name] * math.sqrt(N / n)
+    return math.hypot(plain, NOISE[name] * N / n / epsilon)
+
+
+def searched(wanted: Mapping[str, float]) -> tuple[tuple[Wish, ...], Widths]:
+    widths = Widths()
+    return fulfilled_wishes(wanted, N, (0.5, 1.0), PLAIN, widths), widths
+
+
+@pytest.mark.parametrize("wanted", [0.11, 0.15, 0.3, 2.0])
+def test_the_width_found_is_within_two_percent(wanted: float) -> None:
+    (wish,), widths = searched({"age": wanted})
+    assert wish.epsilon is not None
+    assert 0.98 * wanted <= width("age", N, wish.epsilon) <= wanted
+    assert len(widths.asked) == len(set(widths.asked)) <= 8
+
+
+def test_several_widths_share_what_was_simulated_and_the_last_decides() -> None:
+    wishes, widths = searched({"age": 0.15, "sex": 0.31})
+    assert [w.parameter for w in wishes] == ["age", "sex"]
+    found = [w.epsilon or 0.0 for w in wishes]
+    assert decisive(wishes) == wishes[found.index(max(found))]
+    assert (
+        in_words(wishes)[-1] == f"For all of these widths epsilon must be about {max(found):.3g}."
+    )
+    assert len(widths.asked) == len(set(widths.asked))
+
+
+@pytest.mark.parametrize("wanted", [0.05, 0.1, 0.1001])
+def test_records_that_would_do(wanted: float) -> None:
+    (wish,), _ = searched({"age": wanted})
+    assert wish.epsilon is None
+    assert wish.records is not None
+    # Rounded upwards to two digits.
+    assert width("age", wish.records, 10.0) <= wanted < width("age", 0.9 * wish.records, 10.0)
+    assert f"About {wish.records:,} records would, at epsilon = 10." in wish.words
+    assert ("even without privacy" in wish.words) == (wanted <= 0.1)
+
+
+def test_a_width_that_no_epsilon_gives_decides() -> None:
+    wishes, _ = searched({"age": 0.15, "sex": 0.01})
+    assert decisive(wishes) == wishes[1]
+    assert "together need about" in in_words(wishes)[-1]
+
+
+def test_a_width_that_the_least_epsilon_gives() -> None:
+    (wish,), _ = searched({"age": 1e6})
+    assert wish.epsilon is not None
+    assert 0.5 / 64 <= wish.epsilon < 0.5 / 4
+
+
+def test_bad_wishes() -> None:
+    with pytest.raises(ArgumentError, match="width: 'height' is unknown; there are age, sex"):
+        searched({"height": 0.1})
+    with pytest.raises(ArgumentError, match="width: must be above zero"):
+        searched({"age": 0.0})
