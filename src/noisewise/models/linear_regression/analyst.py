@@ -15,6 +15,7 @@ from noisewise.models.linear_regression import (
     LEAST_RECORDS,
     exact,
     factor_exact,
+    factor_naive,
     gibbs_methods,
     individual_mcmc,
     naive,
@@ -30,7 +31,10 @@ from noisewise.models.linear_regression.problem import (
     regression_problem,
 )
 
-FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {"exact": factor_exact.run}
+FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {
+    "exact": factor_exact.run,
+    "naive": factor_naive.run,
+}
 """The methods of regressions with factors."""
 
 

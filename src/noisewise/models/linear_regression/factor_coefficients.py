@@ -48,22 +48,41 @@ def draw_coefficients(
         deviations = half * np.sqrt(np.einsum("ij,tjk,ik->ti", back, spread, back))
         variance = half**2 * variance
     else:
-        both = np.column_stack([design, response])
-        moved = both.T @ flat @ both
-        inner = moved[:, :-1, :-1]
-        scale = np.diagonal(inner, axis1=1, axis2=2) / n[:, None]
-        precision = np.zeros_like(inner)
-        steps = np.arange(inner.shape[-1] - 1)
-        precision[:, steps, steps] = WEAK * scale[:, steps]
-        total = moved[:, -1, -1] - moved[:, -2, -1] ** 2 / n
-        rate = 1e-3 * np.maximum(total, 1e-12) / n
-        theta, variance, spread = _conjugate(rng, moved, n, precision, rate)
-        deviations = np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
-    shape = ERROR_SHAPE - 0.5 + n / 2
-    sigma2 = variance * np.sqrt(1 / shape)
+        drawn, widths = draw_given_gram(rng, problem, flat, n)
+        return drawn.reshape(-1, *batch), widths
     drawn = np.column_stack([theta, variance]).T.reshape(-1, *batch)
-    widths = np.median(np.column_stack([deviations, sigma2]), axis=0)
-    return drawn, widths
+    return drawn, _median_widths(deviations, variance, n)
+
+
+def draw_given_gram(
+    rng: np.random.Generator, problem: FactorProblem, gram: np.ndarray, n: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw (parameter, draw) of any formula under a weak prior, and median deviations.
+
+    Args:
+        rng: the analyst's own randomness.
+        problem: with the formula.
+        gram: Gram matrices of the atoms (draw, atom, atom), the owner's response last.
+        n: records (draw).
+    """
+    both = np.column_stack(atoms_of_design(problem))
+    moved = both.T @ gram @ both
+    inner = moved[:, :-1, :-1]
+    scale = np.diagonal(inner, axis1=1, axis2=2) / n[:, None]
+    precision = np.zeros_like(inner)
+    steps = np.arange(inner.shape[-1] - 1)
+    precision[:, steps, steps] = WEAK * scale[:, steps]
+    total = moved[:, -1, -1] - moved[:, -2, -1] ** 2 / n
+    rate = 1e-3 * np.maximum(total, 1e-12) / n
+    theta, variance, spread = _conjugate(rng, moved, n, precision, rate)
+    deviations = np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+    return np.column_stack([theta, variance]).T, _median_widths(deviations, variance, n)
+
+
+def _median_widths(deviations: np.ndarray, variance: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Return median deviations of the coefficients and of σ², given the sums."""
+    sigma2 = variance / np.sqrt(ERROR_SHAPE - 0.5 + n / 2)
+    return np.asarray(np.median(np.column_stack([deviations, sigma2]), axis=0))
 
 
 def _owner_response(
@@ -113,7 +132,7 @@ def posterior_of_factors(
     user: np.ndarray,
     rhat: np.ndarray,
     ess: np.ndarray,
-    widths: np.ndarray,
+    widths: np.ndarray | None,
     method: str,
     details: Mapping[str, Any],
 ) -> RegressionPosterior:
@@ -136,5 +155,5 @@ def posterior_of_factors(
         details=details,
         latent={},
         prior_draws=None,
-        without_noise=partial(dict, named(widths)) if method == "exact" else None,
+        without_noise=None if widths is None else partial(dict, named(widths)),
     )

@@ -74,7 +74,7 @@ def run(
                     np.random.default_rng([seed, row, attempt]), one, at
                 )
                 rhat[:, row], ess[:, row] = (a[:, 0] for a in diagnose(user[:, [row]]))
-                spreads[row] = np.asarray(at.tau).reshape(-1, spreads.shape[1]).mean(axis=0)
+                spreads[row] = np.asarray(at.tau).mean(axis=(0, 1))
                 tries[row] += 1
                 if (rhat[:, row] < RHAT).all() and (ess[:, row] >= ESS).all():
                     break

@@ -215,13 +215,8 @@ def first_tables(
         return np.log(table[1:] / table[0]), _of_all(jnp.asarray(table), structure, jnp.zeros(()))
     w = np.zeros(number_of_coordinates(structure))
     sizes, place, margins = structure.sizes, 0, []
-    for f, c in enumerate(sizes):
-        seen = np.zeros(c)
-        for within, cells in counts.items():
-            if f in within:
-                table = cells.reshape([sizes[i] for i in within])
-                seen += table.sum(axis=1 - within.index(f))
-        seen = np.maximum(seen / (len(sizes) - 1), 0.5 * noise)
+    for f, (c, seen) in enumerate(zip(sizes, noisy_margins(structure, counts), strict=True)):
+        seen = np.maximum(seen, 0.5 * noise)
         margins.append(seen * n / seen.sum())
         w[place : place + c - 1] = np.log(margins[f][1:] / margins[f][0])
         place += c - 1
@@ -241,6 +236,37 @@ def first_tables(
         if np.linalg.eigvalsh(np.asarray(tables.y_gram))[0] > 0:
             return w, tables
         w[begin:] *= 0.5
+
+
+def noisy_margins(
+    structure: Structure, counts: Mapping[tuple[int, ...], np.ndarray]
+) -> list[np.ndarray]:
+    """Return each factor's margin, averaged over its tables with the other factors."""
+    sizes, margins = structure.sizes, []
+    for f, c in enumerate(sizes):
+        seen = np.zeros(c)
+        for (first, second), cells in counts.items():
+            if f in (first, second):
+                seen += cells.reshape(sizes[first], sizes[second]).sum(axis=int(f == first))
+        margins.append(seen / (len(sizes) - 1))
+    return margins
+
+
+def indicator_gram(
+    structure: Structure, counts: Mapping[tuple[int, ...], np.ndarray], n: float
+) -> np.ndarray:
+    """Return the Gram matrix of the level columns from tables of pairs as they are."""
+    known, sizes = _levels(structure), structure.sizes
+    margin = np.concatenate(noisy_margins(structure, counts))
+    whole = np.diag(margin)
+    for (f, g), cells in counts.items():
+        rows = slice(known.starts[f], known.starts[f + 1])
+        columns = slice(known.starts[g], known.starts[g + 1])
+        whole[rows, columns] = cells.reshape(sizes[f], sizes[g])
+        whole[columns, rows] = whole[rows, columns].T
+    free = known.free
+    inner = whole[np.ix_(free, free)]
+    return np.block([[np.array([[n]]), margin[free][None]], [margin[free][:, None], inner]])
 
 
 def _fitted(
