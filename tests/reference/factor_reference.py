@@ -213,7 +213,16 @@ def log_density(structure: Structure, records: Records, scales: Scales, noise: f
     design = response_design(structure, records)
     residual = projected(design, records.values[:, -1])[1]
     b2 = np.exp(2 * scales["error", d, 0]) * residual / n
-    covariance = np.eye(n) + effects_covariance(structure, records, structure.y_sets, scales, d)
+    covariance = np.eye(n) + response_covariance(structure, records, scales)
+    value += beta_prime(b2, 0.5, 0.5) + volume(residual, noise)
+    value += column_log_density(records.values[:, -1], covariance, b2, residual, design.shape[1])
+    return value + scales_log_density(scales) + wall(structure, records)
+
+
+def response_covariance(structure: Structure, records: Records, scales: Scales) -> np.ndarray:
+    """Return the covariance (record, record) of the response's line, in units of σ²."""
+    d, strata = structure.covariates, strata_of(structure, records)
+    covariance = effects_covariance(structure, records, structure.y_sets, scales, d)
     if d:
         a2 = left_variance([records.where(s) for s in strata], structure, d)
         for j in range(d):
@@ -222,9 +231,7 @@ def log_density(structure: Structure, records: Records, scales: Scales, noise: f
             if len(strata) > 1:
                 slopes += np.exp(2 * scales["strata", d, j]) * np.eye(len(strata))
             covariance += columns @ slopes @ columns.T / a2[j]
-    value += beta_prime(b2, 0.5, 0.5) + volume(residual, noise)
-    value += column_log_density(records.values[:, -1], covariance, b2, residual, design.shape[1])
-    return value + scales_log_density(scales) + wall(structure, records)
+    return covariance
 
 
 def column_log_density(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from noisewise.formula import parse
-from noisewise.models.linear_regression import factor_tables
+from noisewise.models.linear_regression import factor_simulate, factor_tables
 from noisewise.models.linear_regression.factor_density import (
     FactorData,
     moments,
-    observation,
     scale_names,
     target,
 )
+from noisewise.models.linear_regression.factor_naive import noisy_gram
 from noisewise.models.linear_regression.factor_structure import Structure, structure_of
 from noisewise.models.linear_regression.required_sums import required_sums
 from tests.reference import factor_reference as reference
@@ -41,8 +45,7 @@ NOISE = 3.0
 
 
 def structure(formula: str, noisy_n: bool = False) -> Structure:
-    parsed = parse(formula, LEVELS)
-    return structure_of(required_sums(parsed, LEVELS, noisy_n), noisy_n)
+    return structure_of(required_sums(parse(formula, LEVELS), LEVELS, noisy_n), noisy_n)
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +81,55 @@ def test_sums_and_density_of_records(formula: str, noisy_n: bool) -> None:
         differences.append(float(at.log_density) - slow)
     # Constants are left out of both.
     np.testing.assert_allclose(differences, differences[0], atol=1e-7)
+
+
+@pytest.mark.parametrize("formula", FORMULAS.values(), ids=FORMULAS.keys())
+def test_sums_without_noise_give_the_gram_matrix(formula: str) -> None:
+    """What method ``naive`` makes of released sums; n is that of the group."""
+    statistic = required_sums(parse(formula, LEVELS), LEVELS, False)
+    given = structure(formula)
+    problem: Any = SimpleNamespace(statistic=statistic, structure=given, n=np.array([7.0, 48.0]))
+    records = reference.random_records(np.random.default_rng(3), given, 48)
+    atoms = np.column_stack([reference.response_design(given, records), records.values[:, -1]])
+    gram = noisy_gram(problem, reference.released_sums(given, records), 48.0)
+    np.testing.assert_allclose(gram, atoms.T @ atoms, atol=1e-8)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_noise_of_the_released_sums(mechanism: str) -> None:
+    given = structure(FORMULAS["one factor"])
+    rng = np.random.default_rng(4)
+    records = reference.random_records(rng, given, 48)
+    sums = reference.released_sums(given, records)
+    z = sums + rng.normal(0, 4, len(sums))
+    data = FactorData(jnp.asarray(z), jnp.asarray(NOISE), jnp.asarray(48.0))
+    scales = random_scales(rng, given)
+    v = jnp.asarray(reference.coordinates(given, records, scales, NOISE, np.sqrt(48)))
+    law: Any = target(given, mechanism)
+    _, value = law.density(v, data, jnp.ones(()))
+    off = np.abs(z - sums) / NOISE
+    noise = off.sum() if mechanism == "laplace" else (off**2).sum() / 2
+    assert float(value - moments(v, data, given).log_density) == pytest.approx(-noise)
+
+
+def test_tables_of_pairs_from_the_prior_have_the_density_of_the_sampler() -> None:
+    """E has the covariance of independent cells whose rows and columns add up to zero."""
+    given = structure(FORMULAS["three factors"])
+    scales = dict.fromkeys(scale_names(given), jnp.asarray(np.log(0.2)))
+    n, noise = jnp.asarray(500.0), jnp.asarray(NOISE)
+
+    def table(key: jax.Array) -> jax.Array:
+        tables, _ = factor_simulate._drawn_tables(key, n, noise, scales, given)
+        return tables.cells((0, 1))
+
+    cells = np.asarray(jax.vmap(table)(jax.random.split(jax.random.key(0), 4000)))
+    lengths = []
+    for counts in cells.reshape(-1, 2, 3):
+        one, other = counts.sum(axis=1), counts.sum(axis=0)
+        if min(one.min(), other.min()) > 5:
+            apart = (counts - np.outer(one, other) / 500)[1:, 1:].ravel()
+            covariance = reference.zero_sum_covariance(0.04 * np.outer(one, other))
+            lengths.append(apart @ np.linalg.solve(covariance, apart))
+    assert len(lengths) > 1000
+    # χ² with (2 - 1)(3 - 1) degrees: exponential with mean 2.
+    assert stats.kstest(lengths, stats.expon(scale=2).cdf).pvalue > 1e-3

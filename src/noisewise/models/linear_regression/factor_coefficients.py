@@ -68,10 +68,11 @@ def draw_given_gram(
     both = np.column_stack(atoms_of_design(problem))
     moved = both.T @ gram @ both
     inner = moved[:, :-1, :-1]
-    scale = np.diagonal(inner, axis1=1, axis2=2) / n[:, None]
+    # The variance that other columns leave of each: a column of years is not its distance from 0.
+    unique = 1 / (n[:, None] * np.diagonal(np.linalg.inv(inner), axis1=1, axis2=2))
     precision = np.zeros_like(inner)
     steps = np.arange(inner.shape[-1] - 1)
-    precision[:, steps, steps] = WEAK * scale[:, steps]
+    precision[:, steps, steps] = WEAK * unique[:, steps]
     total = moved[:, -1, -1] - moved[:, -2, -1] ** 2 / n
     rate = 1e-3 * np.maximum(total, 1e-12) / n
     theta, variance, spread = _conjugate(rng, moved, n, precision, rate)

@@ -385,7 +385,7 @@ def _drawn_tables(
         # Rows and columns of E add up to zero.
         white = white - jnp.outer(a, a @ white) / n
         white = white - jnp.outer(white @ b, b) / n
-        known = jnp.exp(log_nu) * jnp.outer(a, b) / jnp.sqrt(n)
+        known = jnp.exp(log_nu) * jnp.outer(a, b)
         apart, unit = (known * white)[1:, 1:], known[1:, 1:]
         w.append((apart * jnp.sqrt(1 / scale**2 + 1 / unit**2)).reshape(-1))
     tables = tables_at(jnp.concatenate(w), n, scale, spreads, structure)
