@@ -134,7 +134,7 @@ def test_owners_formula_is_ridge_regression_with_the_prior(asked: str) -> None:
     ],
 )
 def test_many_records_give_least_squares(owner: str, asked: str) -> None:
-    """The prior is worth a few of 600 records: a quarter of a deviation at most, widths to 5 %."""
+    """The prior is worth a few of 600 records: 0.3 deviations at most, widths to 5 %."""
     table = people(600)
     given = problem(owner, 600, asked)
     mean, deviation, _, _ = at_the_sums(given, table)
@@ -145,7 +145,7 @@ def test_many_records_give_least_squares(owner: str, asked: str) -> None:
     errors = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
     for name, least, error in zip(both.rhs.columns, theta, errors, strict=True):
         own = "intercept" if name == "Intercept" else name
-        assert abs(mean[own] - least) < 0.25 * error, own
+        assert abs(mean[own] - least) < 0.3 * error, own
         assert deviation[own] == pytest.approx(error, rel=0.05), own
     assert mean["sigma2"] == pytest.approx(variance, rel=0.03)
     assert deviation["sigma2"] == pytest.approx(variance * np.sqrt(2 / 600), rel=0.05)
