@@ -36,7 +36,7 @@ def draw_coefficients(
     batch = gram.shape[:2]
     flat = gram.reshape(-1, *gram.shape[2:])
     n = np.asarray(at.n).reshape(-1)
-    own = _owner_response(problem, design, response)
+    own = owner_response(problem, design, response)
     if own is not None:
         precision = np.asarray(at.precision).reshape(-1, *np.shape(at.precision)[2:])
         rate = np.asarray(at.rate).reshape(-1)
@@ -86,7 +86,7 @@ def _median_widths(deviations: np.ndarray, variance: np.ndarray, n: np.ndarray) 
     return np.asarray(np.median(np.column_stack([deviations, sigma2]), axis=0))
 
 
-def _owner_response(
+def owner_response(
     problem: FactorProblem, design: np.ndarray, response: np.ndarray
 ) -> tuple[np.ndarray, float] | None:
     """Return the map from atoms' coefficients to the design's, and the response's centre.
@@ -113,7 +113,8 @@ def _conjugate(
     """Draw (θ, σ²) given Gram matrices with the response last; and Cov(θ | sums) (draw, …)."""
     joint = precision + gram[:, :-1, :-1]
     cross = gram[:, :-1, -1]
-    inverse = np.linalg.inv(joint)
+    root = np.linalg.inv(np.linalg.cholesky(joint))
+    inverse = np.swapaxes(root, 1, 2) @ root
     mean = np.einsum("tij,tj->ti", inverse, cross)
     fit = np.linalg.solve(gram[:, :-1, :-1], cross[..., None])[..., 0]
     pull = np.einsum("tij,tj->ti", precision, fit)
@@ -122,9 +123,8 @@ def _conjugate(
     bn = rate + 0.5 * (residual + np.einsum("ti,ti->t", fit, pull) - half)
     shape = ERROR_SHAPE - 0.5 + n / 2
     variance = bn / rng.standard_gamma(shape)
-    factor = np.linalg.cholesky(inverse)
     white = rng.standard_normal(mean.shape)
-    theta = mean + np.sqrt(variance)[:, None] * np.einsum("tij,tj->ti", factor, white)
+    theta = mean + np.sqrt(variance)[:, None] * np.einsum("tji,tj->ti", root, white)
     return theta, variance, (bn / np.maximum(shape - 1, 0.5))[:, None, None] * inverse
 
 

@@ -41,6 +41,7 @@ from noisewise.models.linear_regression.factor_structure import (
     rank,
 )
 from noisewise.models.linear_regression.factor_tables import (
+    BEYOND,
     LOG_ASSOCIATION,
     Tables,
     number_of_coordinates,
@@ -55,8 +56,6 @@ from noisewise.models.linear_regression.scale_free import (
     SLOPE_UNIT,
 )
 
-WALL = 0.05
-"""How far means within cells may lie beyond the box, about (chosen): a smooth wall."""
 INFORMATION_SHARE = 0.6
 """As in ``exact.py``."""
 FARTHEST = 16.0
@@ -238,7 +237,7 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
         e, t = scale * own[:, :-1], own[:, -1]
         residual, volume = _residual_squares(t, data.noise)
         log_b = scales["error", j, 0] + 0.5 * jnp.log(residual.sum() / n)
-        precision, log_det = _covariate_prior(structure, scales, j, factor, sizes)
+        precision, log_det = covariate_prior(structure, scales, j, factor, sizes)
         term = jax.vmap(_column, in_axes=(0, 0, 0, 0, 0, None))
         value = value + term(sizes, factor, e, residual, precision, jnp.exp(2 * log_b)).sum()
         value = value + log_det + volume.sum() + strata * 2 * ERROR_SHAPE * log_b
@@ -251,19 +250,19 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     e, t = scale * v[at.y][:-1], v[at.y][-1]
     residual, volume = _residual_squares(t, data.noise)
     log_b = scales["error", d, 0] + 0.5 * jnp.log(residual / n)
-    precision, log_det = _response_prior(structure, scales, factor, n)
+    precision, log_det = response_prior(structure, scales, factor, n)
     rate = jnp.exp(2 * log_b)
     value = value + _column(n, chol, e, residual, precision, rate)
     value = value + log_det + volume + 2 * ERROR_SHAPE * log_b + _beta_prime(2 * log_b, ERROR_SCALE)
     value = value + _scale_densities(scales)
     cross = chol @ e
     gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
-    sums, wall = _released(structure, tables, whole, gram)
+    sums, wall = released_sums(structure, tables, whole, gram, data.noise)
     tau = jnp.exp(_log_tau(scales, d, len(structure.y_terms)))
     return Moments(gram, sums, value + wall, precision, rate, n, tau)
 
 
-def _covariate_prior(
+def covariate_prior(
     structure: Structure,
     scales: dict[tuple[str, int, int], jax.Array],
     j: int,
@@ -289,7 +288,7 @@ def _covariate_prior(
     return precision, log_det
 
 
-def _response_prior(
+def response_prior(
     structure: Structure,
     scales: dict[tuple[str, int, int], jax.Array],
     factor: jax.Array,
@@ -371,8 +370,8 @@ def atoms_gram(structure: Structure, first: jax.Array, whole: jax.Array) -> jax.
     return jnp.block([[first, cross], [cross.T, inner]])
 
 
-def _released(
-    structure: Structure, tables: Tables, whole: jax.Array, gram: jax.Array
+def released_sums(
+    structure: Structure, tables: Tables, whole: jax.Array, gram: jax.Array, noise: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Return the released sums, block by block, and the wall around means within cells."""
     d, strata = structure.covariates, len(structure.stratum_levels)
@@ -399,8 +398,8 @@ def _released(
             cells = jnp.asarray(matrix) @ gram[:levels, -1]
         else:
             cells = jnp.asarray(matrix) @ whole[:, :x_levels, x_levels + product[0]].reshape(-1)
-        beyond = jnp.abs(cells) / tables.cells(block.within) - 1
-        wall = wall - 0.5 * (jnp.maximum(beyond, 0.0) ** 2).sum() / WALL**2
+        beyond = jnp.maximum(jnp.abs(cells) - tables.cells(block.within), 0.0)
+        wall = wall - 0.5 * ((beyond / (BEYOND * noise)) ** 2).sum()
         parts.append(cells)
     return jnp.concatenate(parts), wall
 

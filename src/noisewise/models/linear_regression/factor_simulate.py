@@ -33,11 +33,15 @@ from noisewise.models.linear_regression.column_laws import (
     separated,
 )
 from noisewise.models.linear_regression.design_matrix import design_matrix
-from noisewise.models.linear_regression.factor_coefficients import _owner_response
-from noisewise.models.linear_regression.factor_density import FARTHEST, atoms_gram, scale_names
-from noisewise.models.linear_regression.factor_density import _covariate_prior as covariate_prior
-from noisewise.models.linear_regression.factor_density import _released as released
-from noisewise.models.linear_regression.factor_density import _response_prior as response_prior
+from noisewise.models.linear_regression.factor_coefficients import owner_response
+from noisewise.models.linear_regression.factor_density import (
+    FARTHEST,
+    atoms_gram,
+    covariate_prior,
+    released_sums,
+    response_prior,
+    scale_names,
+)
 from noisewise.models.linear_regression.factor_problem import (
     FactorProblem,
     atoms_of_design,
@@ -46,9 +50,9 @@ from noisewise.models.linear_regression.factor_problem import (
 from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
 from noisewise.models.linear_regression.factor_structure import Structure
 from noisewise.models.linear_regression.factor_tables import (
+    BEYOND,
     CELL_SHARE,
     LOG_ASSOCIATION,
-    NEGATIVE,
     Tables,
     pairs,
     tables_at,
@@ -297,7 +301,7 @@ def from_prior(
     could not come from records in the box are left out: a posterior is right for every z, hence
     also for those kept.
     """
-    own = _owner_response(problem, *atoms_of_design(problem))
+    own = owner_response(problem, *atoms_of_design(problem))
     if own is None:
         raise ArgumentError("formula: a check needs the owner's own; leave it out")
     back, shift = own
@@ -360,7 +364,7 @@ def _drawn(
     e, residual, theta, variance = _drawn_column(next(fresh), n, chol, precision, rate)
     cross = chol @ e
     gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
-    sums, wall = released(structure, tables, whole, gram)
+    sums, wall = released_sums(structure, tables, whole, gram, scale)
     return sums, theta, variance, wall + below
 
 
@@ -390,7 +394,7 @@ def _drawn_tables(
         w.append((apart * jnp.sqrt(1 / scale**2 + 1 / unit**2)).reshape(-1))
     tables = tables_at(jnp.concatenate(w), n, scale, spreads, structure)
     cells = jnp.concatenate([tables.cells(pair) for pair in pairs(structure)])
-    return tables, -0.5 * (jnp.minimum(cells / (NEGATIVE * scale), 0.0) ** 2).sum()
+    return tables, -0.5 * (jnp.minimum(cells / (BEYOND * scale), 0.0) ** 2).sum()
 
 
 def _drawn_logits(key: jax.Array, cells: int) -> jax.Array:

@@ -35,8 +35,9 @@ LEAST_CELL = 1e-6
 """Records added to every cell (chosen): keeps an empty cell's design from being singular."""
 LOG_ASSOCIATION = math.log(0.1)
 """Median of log ν (chosen): a correlation of indicators of a tenth, up to tenfold either way."""
-NEGATIVE = 0.25
-"""How far cells may lie below zero, in noise scales, about (chosen): a smooth wall."""
+BEYOND = 0.25
+"""How far cells may lie below zero, and sums within them beyond what records in the box add up to,
+in noise scales, about (chosen): a smooth wall."""
 FITTING_ROUNDS = 30
 """Rounds of iterative proportional fitting of the first table (chosen)."""
 
@@ -189,7 +190,7 @@ def _of_pairs(
     log_margins = jnp.zeros(m).at[factor].add(jnp.log(margin))
     value = value - ranks @ spreads + 0.5 * known.degrees @ (jnp.log(n) - log_margins)
     cells = product / n + apart
-    below = jnp.minimum(cells / (NEGATIVE * noise), 0.0)
+    below = jnp.minimum(cells / (BEYOND * noise), 0.0)
     value = value - 0.25 * jnp.where(across, below**2, 0.0).sum()
     inner = jnp.where(across[np.ix_(free, free)], cells[np.ix_(free, free)], 0.0)
     inner = inner + jnp.diag(margin[free])
