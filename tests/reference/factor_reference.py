@@ -112,10 +112,8 @@ def soft_inverse(ratio: float) -> float:
 # -- coordinates -----------------------------------------------------------------------------------
 
 
-def coordinates(
-    structure: Structure, records: Records, scales: Scales, noise: float, unit: float
-) -> np.ndarray:
-    """Return the coordinate vector of a table of records; ``unit`` is the √n of the data."""
+def coordinates(structure: Structure, records: Records, scales: Scales, noise: float) -> np.ndarray:
+    """Return the coordinate vector of a table of records."""
     at: Layout = layout(structure)
     v = np.full(at.size, np.nan)
     v[at.tables] = table_coordinates(structure, records, scales, noise)
@@ -125,12 +123,39 @@ def coordinates(
         for stratum in strata_of(structure, records):
             design, column = covariate_design(structure, records.where(stratum), j)
             e, residual = projected(design, column)
+            unit = units(structure, design, residual, scales, j, len(records), noise)
             parts.append([*(e / unit), soft_inverse(residual / noise)])
         v[begin : begin + length] = np.concatenate(parts)
-    e, residual = projected(response_design(structure, records), records.values[:, -1])
+    design = response_design(structure, records)
+    e, residual = projected(design, records.values[:, -1])
+    unit = units(structure, design, residual, scales, structure.covariates, len(records), noise)
     v[at.y] = [*(e / unit), soft_inverse(residual / noise)]
     v[at.scales] = [scales[name] for name in scale_names(structure)]
     return v
+
+
+def units(
+    structure: Structure,
+    design: np.ndarray,
+    residual: float,
+    scales: Scales,
+    column: int,
+    n: int,
+    noise: float,
+) -> np.ndarray:
+    """Return the unit of every e: 1/√(1/n + L²/noise² + 1/(R/n + R τ²)), the last not of e_0."""
+    d = structure.covariates
+    squares = [np.inf]
+    for t, term in enumerate(terms_of(structure.y_sets if column == d else structure.x_sets)):
+        columns = np.prod([structure.sizes[f] - 1 for f in term])
+        squares += [np.exp(2 * scales["effects", column, t])] * int(columns)
+    strata = int(np.prod([structure.sizes[f] for f in structure.strata])) if column == d else 1
+    for i in range(column):
+        between = np.exp(2 * scales["strata", d, i]) if strata > 1 else 0.0
+        squares += [np.exp(scales["slopes", column, 0]) + between] * strata
+    diagonal = np.diag(np.linalg.cholesky(design.T @ design))
+    before = residual / n + residual * np.array(squares)
+    return 1 / np.sqrt(1 / n + diagonal**2 / noise**2 + 1 / before)
 
 
 def covariate_design(
@@ -177,9 +202,7 @@ def apart(structure: Structure, records: Records, f: int, g: int) -> np.ndarray:
     return (table - np.outer(table.sum(axis=1), table.sum(axis=0)) / len(records))[1:, 1:]
 
 
-def unit_of_pair(
-    margins: list[np.ndarray], f: int, g: int, nu: float, noise: float
-) -> np.ndarray:
+def unit_of_pair(margins: list[np.ndarray], f: int, g: int, nu: float, noise: float) -> np.ndarray:
     before = nu**2 * np.outer(margins[f], margins[g])[1:, 1:]
     return 1 / np.sqrt(1 / noise**2 + 1 / before)
 
@@ -210,13 +233,15 @@ def log_density(structure: Structure, records: Records, scales: Scales, noise: f
                     covariance += np.exp(scales["slopes", j, 0]) / a2[i] * np.outer(x, x)
             value += column_log_density(column, covariance, b2, residual, design.shape[1])
             value += volume(residual, noise)
+            value += np.log(units(structure, design, residual, scales, j, n, noise)).sum()
     design = response_design(structure, records)
     residual = projected(design, records.values[:, -1])[1]
     b2 = np.exp(2 * scales["error", d, 0]) * residual / n
+    value += np.log(units(structure, design, residual, scales, d, n, noise)).sum()
     covariance = np.eye(n) + response_covariance(structure, records, scales)
     value += beta_prime(b2, 0.5, 0.5) + volume(residual, noise)
     value += column_log_density(records.values[:, -1], covariance, b2, residual, design.shape[1])
-    return value + scales_log_density(scales) + wall(structure, records)
+    return value + scales_log_density(scales) + wall(structure, records, noise)
 
 
 def response_covariance(structure: Structure, records: Records, scales: Scales) -> np.ndarray:
@@ -310,15 +335,15 @@ def scales_log_density(scales: Scales) -> float:
     return value
 
 
-def wall(structure: Structure, records: Records) -> float:
-    """Return the log weight of means within cells that lie outside the box."""
+def wall(structure: Structure, records: Records, noise: float) -> float:
+    """Return the log weight of sums within cells that records in the box do not add up to."""
     value = 0.0
     for product, within in structure.blocks:
         if len(product) == 1:
             for cell in itertools.product(*(range(structure.sizes[f]) for f in within)):
                 inside = np.all(records.levels[:, list(within)] == cell, axis=1)
-                mean = records.values[inside, product[0]].mean()
-                value -= max(abs(mean) - 1, 0) ** 2 / (2 * 0.05**2)
+                beyond = abs(records.values[inside, product[0]].sum()) - inside.sum()
+                value -= max(beyond, 0) ** 2 / (2 * (0.25 * noise) ** 2)
     return value
 
 

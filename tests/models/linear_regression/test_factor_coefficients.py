@@ -71,9 +71,9 @@ def at_the_sums(
     """Means and deviations of the coefficients at the sums of a table; scales; the records."""
     records = boxed(given, table)
     rng = np.random.default_rng(2)
-    scales = {name: rng.normal(0, 0.5) for name in scale_names(given.structure)}
+    scales = {name: rng.normal(name[0] == "effects", 0.5) for name in scale_names(given.structure)}
     n = float(len(table))
-    v = reference.coordinates(given.structure, records, scales, NOISE, np.sqrt(n))
+    v = reference.coordinates(given.structure, records, scales, NOISE)
     data = FactorData(jnp.zeros(0), jnp.asarray(NOISE), jnp.asarray(n))
     at = jax.tree.map(lambda a: np.asarray(a)[None, None], moments(jnp.asarray(v), data,
                                                                   given.structure))  # fmt: skip

@@ -71,7 +71,7 @@ def test_sums_and_density_of_records(formula: str, noisy_n: bool) -> None:
         records = reference.random_records(rng, given, n)
         scales = random_scales(rng, given)
         data = FactorData(jnp.zeros(0), jnp.asarray(NOISE), jnp.asarray(50.0 if noisy_n else n))
-        v = reference.coordinates(given, records, scales, NOISE, np.sqrt(float(data.n)))
+        v = reference.coordinates(given, records, scales, NOISE)
         at = moments(jnp.asarray(v), data, given)
         np.testing.assert_allclose(at.sums, reference.released_sums(given, records), atol=1e-8)
         atoms = np.column_stack([reference.response_design(given, records), records.values[:, -1]])
@@ -104,7 +104,7 @@ def test_noise_of_the_released_sums(mechanism: str) -> None:
     z = sums + rng.normal(0, 4, len(sums))
     data = FactorData(jnp.asarray(z), jnp.asarray(NOISE), jnp.asarray(48.0))
     scales = random_scales(rng, given)
-    v = jnp.asarray(reference.coordinates(given, records, scales, NOISE, np.sqrt(48)))
+    v = jnp.asarray(reference.coordinates(given, records, scales, NOISE))
     law: Any = target(given, mechanism)
     _, value = law.density(v, data, jnp.ones(()))
     off = np.abs(z - sums) / NOISE
