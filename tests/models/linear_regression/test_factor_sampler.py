@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ import noisewise as nw
 from noisewise.models.linear_regression import factor_exact, factor_simulate
 from noisewise.models.linear_regression.factor_density import FactorData, moments
 from noisewise.models.linear_regression.factor_problem import FactorProblem, factor_problem
-from noisewise.models.linear_regression.posterior import RegressionPosterior
+from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
 from noisewise.numerics.convergence import diagnose
 
 BOUNDS = {"x": (0.0, 10.0), "y": (-5.0, 15.0)}
@@ -40,12 +41,73 @@ def release(table: Any, formula: str = FORMULA, epsilon: float = 10.0, **words: 
     )
 
 
+def hidden() -> FactorProblem:
+    """Thirty records under noise of scale 2, which hides how much x varies."""
+    words = {"formula": "y ~ x + C(A)", "epsilon": 10.0}
+    problem = factor_problem(release(nw.release.Blank(30), **words))
+    table = people(30)
+    columns = {"x": table.x, "y": table.y, "A": table["A"] == "b"}
+    arrays = {c: np.asarray(v, float)[None] for c, v in columns.items()}
+    box = boxed_columns(problem.statistic, problem.bounds, arrays)
+    sums = sums_within_cells(problem.statistic, box, arrays)
+    z = sums + np.random.default_rng(3).laplace(0, 2, sums.shape)
+    return replace(problem, z=z, noise_scale=2.0)
+
+
+def quantities(problem: FactorProblem, positions: np.ndarray) -> np.ndarray:
+    """Coordinates and sums (quantity, 1, chain, draw)."""
+    data = FactorData(
+        jnp.asarray(problem.z[0]), jnp.asarray(problem.noise_scale), jnp.asarray(problem.n[0])
+    )
+
+    @jax.jit
+    def at(v: jax.Array) -> jax.Array:
+        return jnp.concatenate([v, moments(v, data, problem.structure).sums])
+
+    flat = positions.reshape(-1, positions.shape[-1])
+    values = np.asarray(jax.lax.map(at, jnp.asarray(flat)))
+    return np.moveaxis(values.reshape(*positions.shape[:2], -1), 2, 0)[:, None]
+
+
+def estimates(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means of values and of their squares (quantity), and the errors of these."""
+    both = np.concatenate([values, values**2])
+    _, ess = diagnose(both)
+    return both.mean(axis=(1, 2, 3)), both.std(axis=(1, 2, 3)) / np.sqrt(ess[:, 0])
+
+
+@pytest.mark.evidence
+def test_another_sampler_finds_the_same() -> None:
+    """NUTS on the same density, which test_factor_density compares with records one by one."""
+    numpyro_infer = pytest.importorskip("numpyro.infer")
+    problem = hidden()
+    data = FactorData(jnp.asarray(problem.z[0]), jnp.asarray(2.0), jnp.asarray(30.0))
+
+    def potential(v: jax.Array) -> jax.Array:
+        at = moments(v, data, problem.structure)
+        return -at.log_density + jnp.abs((at.sums - data.z) / 2.0).sum()
+
+    starts = [factor_exact.start(np.random.default_rng(i), problem) for i in range(4)]
+    nuts = numpyro_infer.NUTS(potential_fn=potential, dense_mass=True, target_accept_prob=0.9)
+    chains = numpyro_infer.MCMC(
+        nuts, num_warmup=1000, num_samples=2500, num_chains=4, chain_method="vectorized",
+        progress_bar=False,
+    )  # fmt: skip
+    chains.run(jax.random.key(1), init_params=jnp.asarray(np.stack(starts)))
+    other = np.asarray(chains.get_samples(group_by_chain=True))
+    positions, _ = factor_exact.sample(jax.random.key(7), problem, 4, 3000)
+    own = np.moveaxis(np.asarray(positions), 2, 0)
+    (mean, error), (other_mean, other_error) = (
+        estimates(quantities(problem, p)) for p in (own, other)
+    )
+    assert (np.abs(mean - other_mean) < 4.5 * np.hypot(error, other_error)).all()
+
+
 @pytest.mark.evidence
 def test_truths_from_the_prior_have_uniform_ranks() -> None:
     """Simulation-based calibration: 60 records, noise of scale 3, a factor of three levels."""
     problem = factor_problem(release(nw.release.Blank(60), epsilon=1.0))
-    assert isinstance(problem, FactorProblem)
-    object.__setattr__(problem, "noise_scale", 3.0)
+    problem = replace(problem, noise_scale=3.0)
     trials = factor_simulate.from_prior(np.random.default_rng(8), problem, 100)
     post = factor_exact.run(trials.problem, 1, 4, 500)
     for k, name in enumerate(trials.names):

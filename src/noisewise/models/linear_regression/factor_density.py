@@ -18,9 +18,9 @@ covariate, g/3 ~ BetaPrime(½, ½); those of one covariate in several strata dif
 σ² ~ InverseGamma(1, b²), b² ~ BetaPrime as in ``scale_free.py``: no bound enters but as the unit.
 Cells: ``factor_tables.py``. Means within cells lie in the box.
 
-R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + exp t). Where the noise
-hides R, e is as small as √R: a funnel. So e is moved in units of what is known of it before, about
-√(R (1/n + τ²)), or of its noise, whichever is smaller.
+R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + exp t). Where the
+noise hides R, e is as small as √R: a funnel. So e is moved in units of what is known of it before,
+about √(R (1/n + τ²)), or of its noise, whichever is smaller.
 """
 
 from __future__ import annotations
