@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -114,3 +115,49 @@ def test_truths_from_the_prior_have_uniform_ranks() -> None:
         draws = np.asarray(post.draws[name]).reshape(100, -1)
         ranks = (draws < trials.truth[:, [k]]).mean(axis=1)
         assert stats.kstest(ranks, "uniform").pvalue > 1e-3, (name, ranks)
+
+
+def lonely(n: int) -> pd.DataFrame:
+    """A table without a record of B = 3."""
+    return people(n, (0.6, 0.4, 0.0))
+
+
+SLOPES = "y ~ x + C(A) + x:C(A)"
+LIMITS: dict[str, Any] = {
+    "an empty level": lambda: release(lonely(300)),
+    "one record in a level": lambda: release(people(300, (0.6, 0.3966, 0.0034))),
+    "noise that drowns all": lambda: release(people(300), epsilon=1e-3),
+    "hardly more records than coefficients": lambda: release(people(7), epsilon=30.0),
+    "Gaussian noise": lambda: release(people(300), epsilon=2.0, mechanism="gaussian", delta=1e-6),
+    "a secret size": lambda: release(people(300), neighbours="add-remove"),
+    "an empty stratum": lambda: release(people(300).assign(A="a"), SLOPES, epsilon=5.0),
+    "slopes drowned": lambda: release(people(300), SLOPES, epsilon=1e-3),
+    "slopes of few": lambda: release(people(7), SLOPES, epsilon=10.0),
+    "groups": lambda: release(people(400).assign(g=[0, 1] * 200), groups={"g": [0, 1]}),
+}
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("made", LIMITS.values(), ids=LIMITS.keys())
+def test_limits(made: Any) -> None:
+    """Chains agree, and all draws are numbers."""
+    given = made()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        post = nw.infer(given, draws=400, seed=3)
+    for name, draws in post.draws.items():
+        assert np.isfinite(draws).all(), name
+        assert np.max(post.rhat[name]) < 1.05, name
+    if given.groups is None:
+        assert np.std(post.draws["sigma2"]) > 0
+
+
+def test_an_empty_level_has_its_priors_effect() -> None:
+    """Its effect is as uncertain as the spread of effects; that of level 2 is known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        post = nw.infer(release(lonely(300)), draws=400, seed=3)
+    known, unknown = (float(np.std(post.draws[f"C(B)[T.{k}]"])) for k in (2, 3))
+    assert max(map(float, post.rhat.values())) < 1.05
+    assert unknown > 3 * known
+    assert float(np.mean(post.draws["x"])) == pytest.approx(0.5, abs=0.25)
