@@ -44,8 +44,7 @@ def release(table: Any, formula: str = FORMULA, epsilon: float = 10.0, **words: 
 
 def hidden() -> FactorProblem:
     """Thirty records under noise of scale 2, which hides how much x varies."""
-    words = {"formula": "y ~ x + C(A)", "epsilon": 10.0}
-    problem = factor_problem(release(nw.release.Blank(30), **words))
+    problem = factor_problem(release(nw.release.Blank(30), "y ~ x + C(A)"))
     table = people(30)
     columns = {"x": table.x, "y": table.y, "A": table["A"] == "b"}
     arrays = {c: np.asarray(v, float)[None] for c, v in columns.items()}
@@ -144,7 +143,7 @@ def test_limits(made: Any) -> None:
     given = made()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        post = nw.infer(given, draws=400, seed=3)
+        post: Any = nw.infer(given, draws=400, seed=3)
     for name, draws in post.draws.items():
         assert np.isfinite(draws).all(), name
         assert np.max(post.rhat[name]) < 1.05, name
@@ -156,7 +155,7 @@ def test_an_empty_level_has_its_priors_effect() -> None:
     """Its effect is as uncertain as the spread of effects; that of level 2 is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        post = nw.infer(release(lonely(300)), draws=400, seed=3)
+        post: Any = nw.infer(release(lonely(300)), draws=400, seed=3)
     known, unknown = (float(np.std(post.draws[f"C(B)[T.{k}]"])) for k in (2, 3))
     assert max(map(float, post.rhat.values())) < 1.05
     assert unknown > 3 * known

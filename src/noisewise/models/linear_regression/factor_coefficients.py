@@ -21,7 +21,7 @@ from noisewise.models.linear_regression.scale_free import ERROR_SHAPE
 WEAK = 0.1
 """Records' worth of information of the prior of a formula that is not the owner's (chosen)."""
 RIDGE = 1e-13
-"""Added to the diagonal of correlations (chosen): the noise may hide that a column varies at all."""
+"""Added to the diagonal of correlations (chosen): the noise may hide that a column varies."""
 WORDS = (
     "each column's scale unknown; levels of a factor alike, their spread learnt; slopes of either "
     "sign, their size unknown"
@@ -131,7 +131,7 @@ def _inverse_root(gram: np.ndarray) -> np.ndarray:
     """Return L⁻¹ of Gram matrices L L' whose columns may be as good as dependent."""
     scale = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
     unit = gram / (scale[:, :, None] * scale[:, None]) + RIDGE * np.eye(gram.shape[-1])
-    return np.linalg.inv(np.linalg.cholesky(unit)) / scale[:, None]
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(unit)) / scale[:, None])
 
 
 def posterior_of_factors(

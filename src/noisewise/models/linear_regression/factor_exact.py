@@ -222,8 +222,10 @@ def _moved(
     noise: float,
 ) -> np.ndarray:
     """Return the coordinates (stratum, …) of e and R."""
-    units = jax.vmap(column_units, in_axes=(0, 0, None, None, None))(
-        np.diagonal(factor, axis1=1, axis2=2), residual, spread, jnp.asarray(n), jnp.asarray(noise)
+    diagonal = jnp.asarray(np.diagonal(factor, axis1=1, axis2=2))
+    size, scale = jnp.asarray(n), jnp.asarray(noise)
+    units = jax.vmap(lambda own, r: column_units(own, r, spread, size, scale))(
+        diagonal, jnp.asarray(residual)
     )
     return np.column_stack([e / np.asarray(units), _unsoft(residual / noise)])
 
