@@ -20,6 +20,8 @@ from noisewise.models.linear_regression.scale_free import ERROR_SHAPE
 
 WEAK = 0.1
 """Records' worth of information of the prior of a formula that is not the owner's (chosen)."""
+RIDGE = 1e-13
+"""Added to the diagonal of correlations (chosen): the noise may hide that a column varies."""
 WORDS = (
     "each column's scale unknown; levels of a factor alike, their spread learnt; slopes of either "
     "sign, their size unknown"
@@ -70,10 +72,11 @@ def draw_given_gram(
     both = np.column_stack(atoms_of_design(problem))
     moved = both.T @ gram @ both
     inner = moved[:, :-1, :-1]
-    scale = np.diagonal(inner, axis1=1, axis2=2) / n[:, None]
+    # The variance that other columns leave of each: a column of years is not its distance from 0.
+    unique = 1 / (n[:, None] * (_inverse_root(inner) ** 2).sum(axis=1))
     precision = np.zeros_like(inner)
     steps = np.arange(inner.shape[-1] - 1)
-    precision[:, steps, steps] = WEAK * scale[:, steps]
+    precision[:, steps, steps] = WEAK * unique[:, steps]
     total = moved[:, -1, -1] - moved[:, -2, -1] ** 2 / n
     rate = 1e-3 * np.maximum(total, 1e-12) / n
     theta, variance, spread = _conjugate(rng, moved, n, precision, rate)
@@ -112,21 +115,25 @@ def _conjugate(
     rate: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw (θ, σ²) given Gram matrices with the response last; and Cov(θ | sums) (draw, …)."""
-    joint = precision + gram[:, :-1, :-1]
     cross = gram[:, :-1, -1]
-    root = np.linalg.inv(np.linalg.cholesky(joint))
+    root = _inverse_root(precision + gram[:, :-1, :-1])
     inverse = np.swapaxes(root, 1, 2) @ root
     mean = np.einsum("tij,tj->ti", inverse, cross)
-    fit = np.linalg.solve(gram[:, :-1, :-1], cross[..., None])[..., 0]
-    pull = np.einsum("tij,tj->ti", precision, fit)
-    residual = np.maximum(gram[:, -1, -1] - np.einsum("ti,ti->t", fit, cross), 0.0)
-    half = np.einsum("ti,tij,tj->t", pull, inverse, pull)
-    bn = rate + 0.5 * (residual + np.einsum("ti,ti->t", fit, pull) - half)
+    # y'y - θ'Λn θ; where the noise hides y, rounding may take more than there is.
+    left = gram[:, -1, -1] - np.einsum("ti,ti->t", mean, cross)
+    bn = rate + 0.5 * np.maximum(left, 0.0)
     shape = ERROR_SHAPE - 0.5 + n / 2
     variance = bn / rng.standard_gamma(shape)
     white = rng.standard_normal(mean.shape)
     theta = mean + np.sqrt(variance)[:, None] * np.einsum("tji,tj->ti", root, white)
     return theta, variance, (bn / np.maximum(shape - 1, 0.5))[:, None, None] * inverse
+
+
+def _inverse_root(gram: np.ndarray) -> np.ndarray:
+    """Return L⁻¹ of Gram matrices L L' whose columns may be as good as dependent."""
+    scale = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
+    unit = gram / (scale[:, :, None] * scale[:, None]) + RIDGE * np.eye(gram.shape[-1])
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(unit)) / scale[:, None])
 
 
 def posterior_of_factors(

@@ -18,13 +18,15 @@ covariate, g/3 ~ BetaPrime(½, ½); those of one covariate in several strata dif
 σ² ~ InverseGamma(1, b²), b² ~ BetaPrime as in ``scale_free.py``: no bound enters but as the unit.
 Cells: ``factor_tables.py``. Means within cells lie in the box.
 
-R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + exp t).
+R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + exp t). Where the
+noise hides R, e is as small as √R: a funnel. So e is moved in units of what is known of it before,
+about √(R (1/n + τ²)), or of its noise, whichever is smaller.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -192,6 +194,47 @@ def each_stratum(f: Callable[..., jax.Array], *arguments: jax.Array) -> jax.Arra
     return values
 
 
+def column_units(
+    diagonal: jax.Array,
+    residual: jax.Array,
+    spread: jax.Array,
+    n: jax.Array,
+    noise: jax.Array,
+) -> jax.Array:
+    """Return the units in which a column's e is moved.
+
+    Args:
+        diagonal: of the factor of its design's Gram matrix.
+        residual: its R.
+        spread: as ``prior_spreads`` returns it.
+        n: records in all.
+        noise: scale of the noise.
+    """
+    known = jnp.arange(len(spread)) > 0
+    before = jnp.where(known, 1 / (residual * (1 / n + spread)), 0.0)
+    return 1 / jnp.sqrt(before + 1 / n + (diagonal / noise) ** 2)
+
+
+def prior_spreads(
+    structure: Structure, scales: Mapping[tuple[str, int, int], jax.Array], j: int
+) -> jax.Array:
+    """Return τ² or g of every coefficient of a column, those of one stratum; 0 for the constant."""
+    d, response = structure.covariates, j == structure.covariates
+    terms = structure.y_terms if response else structure.x_terms
+    columns = structure.y_columns if response else structure.x_columns
+    spread = [
+        jnp.exp(2 * scales["effects", j, terms.index(c.term)]) if c.term else jnp.zeros(())
+        for c in columns
+    ]
+    for i in range(j):
+        slope = jnp.exp(scales["slopes", j, 0])
+        strata = len(structure.stratum_levels) if response else 1
+        if strata > 1:
+            slope = slope + jnp.exp(2 * scales["strata", d, i])
+        spread += [slope] * strata
+    return jnp.stack(spread)
+
+
 def _column(
     n: jax.Array,
     factor: jax.Array,
@@ -245,12 +288,16 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
         value = value + jnp.log(n)
     sizes = tables.x_gram[:, 0, 0]
     factor = each_stratum(jnp.linalg.cholesky, tables.x_gram)
-    scale = jnp.sqrt(data.n)
     for j in range(d):
         start, length = at.x[j]
         own = v[start : start + length].reshape(strata, -1)
-        e, t = scale * own[:, :-1], own[:, -1]
-        residual, volume = _residual_squares(t, data.noise)
+        residual, volume = _residual_squares(own[:, -1], data.noise)
+        units = jax.vmap(column_units, in_axes=(0, 0, None, None, None))(
+            jnp.diagonal(factor, axis1=1, axis2=2), residual, prior_spreads(structure, scales, j),
+            n, data.noise,
+        )  # fmt: skip
+        e = units * own[:, :-1]
+        value = value + jnp.log(units).sum()
         log_b = scales["error", j, 0] + 0.5 * jnp.log(residual.sum() / n)
         precision, log_det = covariate_prior(structure, scales, j, factor, sizes)
         rate = jnp.broadcast_to(jnp.exp(2 * log_b), strata)
@@ -262,8 +309,11 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     whole = jnp.einsum("skl,sml->skm", factor, factor)
     gram = atoms_gram(structure, tables.y_gram, whole)
     chol = jnp.linalg.cholesky(gram)
-    e, t = scale * v[at.y][:-1], v[at.y][-1]
-    residual, volume = _residual_squares(t, data.noise)
+    residual, volume = _residual_squares(v[at.y][-1], data.noise)
+    spread = prior_spreads(structure, scales, d)
+    units = column_units(jnp.diagonal(chol), residual, spread, n, data.noise)
+    e = units * v[at.y][:-1]
+    value = value + jnp.log(units).sum()
     log_b = scales["error", d, 0] + 0.5 * jnp.log(residual / n)
     precision, log_det = response_prior(structure, scales, factor, n)
     rate = jnp.exp(2 * log_b)

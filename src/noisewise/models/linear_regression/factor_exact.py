@@ -27,9 +27,11 @@ from noisewise.models.linear_regression.factor_density import (
     FactorData,
     Moments,
     atoms_gram,
+    column_units,
     layout,
     moments,
     observation,
+    prior_spreads,
     scale_names,
     target,
 )
@@ -154,14 +156,13 @@ def prior_spread(structure: Structure) -> np.ndarray:
     spread[at.log_n] = 0.5
     strata = len(structure.stratum_levels)
     for place, length in at.x:
-        own = np.full((strata, length // strata), 0.5)
+        own = np.ones((strata, length // strata))
         own[:, -1] = 3.0
         spread[place : place + length] = own.ravel()
     for place, (kind, f, g) in enumerate(scale_names(structure), at.scales.start):
         if kind == "association":
             # Given E, ν² is inverse-gamma with half as many degrees as E has entries.
             spread[place] = 1 / np.sqrt(1 + 0.5 * rank((f, g), structure.sizes))
-    spread[at.y] = 0.5
     spread[at.y.stop - 1] = 3.0
     return spread
 
@@ -181,6 +182,10 @@ def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
     counts = {b.within: z[place] for b, _, place in blocks if not b.product}
     v[at.tables], tables = first_tables(structure, counts, n, noise)
     v[at.log_n] = np.log(n)
+    names = scale_names(structure)
+    centres = [LOG_ASSOCIATION if kind == "association" else 0.0 for kind, _, _ in names]
+    v[at.scales] = centres + rng.normal(0, 0.5, len(centres))
+    scales = dict(zip(names, jnp.asarray(v[at.scales]), strict=True))
     strata, levels = len(structure.stratum_levels), len(structure.x_columns)
     gram = np.asarray(tables.x_gram)
     d = structure.covariates
@@ -191,24 +196,38 @@ def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
         own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (j,)]
         sums = _column_sums(own, tables).reshape(strata, levels)
         cross = np.array([products[min(i, j), max(i, j)] for i in range(j)]).reshape(j, strata).T
-        e, residual = _valid(
-            np.linalg.cholesky(whole[:, : levels + j, : levels + j]),
-            np.concatenate([sums, cross], axis=1), products[j, j], noise,
-        )  # fmt: skip
+        factor = np.linalg.cholesky(whole[:, : levels + j, : levels + j])
+        e, residual = _valid(factor, np.concatenate([sums, cross], axis=1), products[j, j], noise)
         _extend(whole, levels + j, e, residual)
         place, length = at.x[j]
-        own_part = np.column_stack([e / np.sqrt(n), _unsoft(residual / noise)])
-        v[place : place + length] = own_part.ravel()
+        spread = prior_spreads(structure, scales, j)
+        v[place : place + length] = _moved(factor, e, residual, spread, n, noise).ravel()
     atoms = np.asarray(atoms_gram(structure, tables.y_gram, jnp.asarray(whole)))
     own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (d,)]
     sums = _column_sums(own, tables)
     last = [products[j, d] for j in range(d)]
     factor = np.linalg.cholesky(atoms)
     e, residual = _valid(factor[None], np.concatenate([sums, *last])[None], products[d, d], noise)
-    v[at.y] = np.append(e[0] / np.sqrt(n), _unsoft(residual[0] / noise))
-    centres = [LOG_ASSOCIATION if k == "association" else 0.0 for k, _, _ in scale_names(structure)]
-    v[at.scales] = centres + rng.normal(0, 0.5, len(centres))
+    spread = prior_spreads(structure, scales, d)
+    v[at.y] = _moved(factor[None], e, residual, spread, n, noise)[0]
     return v
+
+
+def _moved(
+    factor: np.ndarray,
+    e: np.ndarray,
+    residual: np.ndarray,
+    spread: jax.Array,
+    n: float,
+    noise: float,
+) -> np.ndarray:
+    """Return the coordinates (stratum, …) of e and R."""
+    diagonal = jnp.asarray(np.diagonal(factor, axis1=1, axis2=2))
+    size, scale = jnp.asarray(n), jnp.asarray(noise)
+    units = jax.vmap(lambda own, r: column_units(own, r, spread, size, scale))(
+        diagonal, jnp.asarray(residual)
+    )
+    return np.column_stack([e / np.asarray(units), _unsoft(residual / noise)])
 
 
 def _column_sums(own: list[tuple[CellSum, np.ndarray, np.ndarray]], tables: Tables) -> np.ndarray:

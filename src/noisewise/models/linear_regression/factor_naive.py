@@ -33,7 +33,7 @@ def run(
     user = np.empty((names, len(problem.n), chains, draws))
     projected = np.zeros(len(problem.n))
     for row, (z, n) in enumerate(zip(problem.z, problem.n, strict=True)):
-        gram, projected[row] = _projected(noisy_gram(problem, z), n)
+        gram, projected[row] = _projected(noisy_gram(problem, z, n), n)
         rng = np.random.default_rng([seed, row])
         repeated = np.broadcast_to(gram, (chains * draws, *gram.shape))
         drawn, _ = draw_given_gram(rng, problem, repeated, np.full(chains * draws, n))
@@ -50,8 +50,8 @@ def _projected(gram: np.ndarray, n: float) -> tuple[np.ndarray, bool]:
     return n * (vectors * clipped) @ vectors.T, bool(values[0] < LEAST_EIGENVALUE)
 
 
-def noisy_gram(problem: FactorProblem, z: np.ndarray) -> np.ndarray:
-    """Return the Gram matrix of the atoms, the response last, that the noisy sums give."""
+def noisy_gram(problem: FactorProblem, z: np.ndarray, n: float) -> np.ndarray:
+    """Return the Gram matrix of the atoms, the response last, that one group's noisy sums give."""
     structure = problem.structure
     d, strata = structure.covariates, len(structure.stratum_levels)
     seen = {b: z[p] for b, p in zip(structure.blocks, problem.statistic.slices, strict=True)}
@@ -64,7 +64,7 @@ def noisy_gram(problem: FactorProblem, z: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.lstsq(matrix, wanted, rcond=None)[0])
 
     counts = {b.within: seen[b] for b in structure.blocks if not b.product}
-    first = _level_gram(structure, counts, float(problem.n[0]))
+    first = _level_gram(structure, counts, n)
     levels = len(structure.x_columns)
     whole = np.zeros((strata, levels + d, levels + d))
     for j in range(d):
