@@ -92,7 +92,13 @@ def factor_problem(
     _refuse_missing_sums(asked, statistic)
     z = block.scaled.T
     sizes = noisy_sizes(z, statistic) if release.n is None else np.atleast_1d(release.n)
-    least = len(structure.x_columns) + structure.covariates + LEAST_EXTRA_RECORDS
+    strata = len(structure.stratum_levels)
+    atoms = len(structure.y_columns) + structure.covariates * strata
+    least = max(atoms, len(structure.x_columns) + structure.covariates) + LEAST_EXTRA_RECORDS
+    if release.n is not None and (sizes < least).any():
+        raise ArgumentError(
+            f"release: a regression with these terms needs at least {least} records in every group"
+        )
     problem = FactorProblem(
         statistic, structure, z, np.maximum(sizes.astype(float), least), noisy_n,
         float(block.noise_scales[0]), block.noise.mechanism,
