@@ -153,8 +153,8 @@ def test_noise_does_not_grow_with_levels() -> None:
 
 
 def test_thousands_of_levels_are_said_to_be_many(refused: Refused) -> None:
-    words = {**WORDS, "formula": "wages ~ C(sex) * age", "levels": {"sex": range(3000)}}
-    with pytest.warns(UserWarning, match=r"levels: the formula needs 15,001 sums\. Noise does not"):
+    words = {**WORDS, "formula": "wages ~ C(sex) + age", "levels": {"sex": range(3000)}}
+    with pytest.warns(UserWarning, match=r"levels: the formula needs 9,003 sums\. Noise does not"):
         nw.release.linear_regression(Blank(1000), **words)
     said = refused(
         nw.ArgumentError, nw.release.linear_regression, people(),
@@ -314,3 +314,32 @@ def test_the_formula_of_a_gram_names_its_columns() -> None:
     ):
         with pytest.raises(nw.ReleaseError, match=said):
             dataclasses.replace(made, model=model)
+
+
+def test_a_list_of_one_group_counts_every_record_once() -> None:
+    table = pd.DataFrame(
+        {"y": [0.0, 1.0] * 20, "x": [0.5] * 40, "f": ["a", "b"] * 20, "g": ["one"] * 40}
+    )
+    words: dict[str, Any] = {
+        "formula": "y ~ x + C(f)",
+        "bounds": {"y": (0, 1), "x": (0, 1)},
+        "levels": {"f": ["a", "b"]},
+        "epsilon": 1e9,
+        "large_epsilon": True,
+    }
+    alone = nw.release.linear_regression(table, **words)
+    grouped = nw.release.linear_regression(table, groups={"g": ["one"]}, **words)
+    first, second = (r.block("cell-sums") for r in (alone, grouped))
+    np.testing.assert_allclose(first.scaled[:, 0], second.scaled[:, 0], atol=1e-3)
+
+
+def test_too_few_records_for_the_levels_are_refused_before_anything_is_spent() -> None:
+    table = pd.DataFrame({"y": [0.0, 1.0] * 6, "f": [0, 1] * 6})
+    with pytest.raises(nw.NoisewiseError, match="records"):
+        nw.release.linear_regression(
+            table,
+            formula="y ~ C(f)",
+            bounds={"y": (0, 1)},
+            levels={"f": list(range(20))},
+            epsilon=1.0,
+        )

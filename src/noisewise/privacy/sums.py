@@ -231,6 +231,8 @@ class _CellProducts(_Part):
         self._right = np.array([place[b] for _, b in pairs], int)
 
     def add(self, numeric: Columns, codes: Columns, group: np.ndarray | None, rows: int) -> None:
+        # A list of one group is no grouping: otherwise blocks over all records would count twice.
+        group = None if self._groups == 1 else group
         cells = {
             within: self._cells(within, codes, group)
             for within in self._tables

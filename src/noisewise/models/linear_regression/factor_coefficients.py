@@ -1,6 +1,7 @@
 """Coefficients of a formula, given the sums behind the noise.
 
-Where the formula spans the atoms of the response, as the owner's own does, the prior of
+Where the formula spans the atoms of the response, as the owner's own does unless a factor
+interacts with some covariates and not with others, the prior of
 ``factor_density.py`` is used with the scales that were sampled with the sums. Any other formula has
 a weak prior of its own: slopes and effects of a tenth of a record's information.
 """

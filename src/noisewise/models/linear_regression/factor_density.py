@@ -156,7 +156,8 @@ def observation(structure: Structure) -> tuple[tuple[str, tuple[int, ...], np.nd
             matrix = cells_from_columns(inner, structure.x_columns, structure.sizes)
             read.append(("covariate", product, _interleaved(structure, within, matrix)))
         else:
-            read.append(("product", product, np.eye(1)))
+            cells = math.prod(structure.sizes[f] for f in within)
+            read.append(("product", product, np.eye(cells)))
     return tuple(read)
 
 

@@ -15,10 +15,7 @@ from noisewise.models.linear_regression.factor_structure import (
     Structure,
     structure_of,
 )
-from noisewise.models.linear_regression.required_sums import missing_sum
-
-LEAST_EXTRA_RECORDS = 2
-"""Records beyond the number of coefficients that a regression with factors needs (chosen)."""
+from noisewise.models.linear_regression.required_sums import least_records, missing_sum
 
 
 @dataclass(frozen=True)
@@ -92,9 +89,7 @@ def factor_problem(
     _refuse_missing_sums(asked, statistic)
     z = block.scaled.T
     sizes = noisy_sizes(z, statistic) if release.n is None else np.atleast_1d(release.n)
-    strata = len(structure.stratum_levels)
-    atoms = len(structure.y_columns) + structure.covariates * strata
-    least = max(atoms, len(structure.x_columns) + structure.covariates) + LEAST_EXTRA_RECORDS
+    least = least_records(statistic)
     if release.n is not None and (sizes < least).any():
         raise ArgumentError(
             f"release: a regression with these terms needs at least {least} records in every group"

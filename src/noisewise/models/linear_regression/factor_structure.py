@@ -149,7 +149,11 @@ def structure_of(statistic: CellSums, noisy_n: bool) -> Structure:
     if not d:
         x_sets = y_sets
     structure = Structure(sizes, strata, d, x_sets, y_sets, statistic.blocks, noisy_n)
-    if not structure.pairwise and math.prod(sizes) > MAX_COMBINATIONS:
+    counts = {b.within for b in statistic.blocks if not b.product}
+    pairs = set(itertools.combinations(range(len(sizes)), 2))
+    if (structure.pairwise and counts != pairs) or (sizes and not counts):
+        raise ReleaseError("cell-sums: the tables of counts are not those that a formula needs")
+    if not structure.pairwise and len(sizes) > 1 and math.prod(sizes) > MAX_COMBINATIONS:
         raise ReleaseError(
             f"cell-sums: where factors interact, at most {MAX_COMBINATIONS} combinations of levels "
             f"can be inferred, and there are {math.prod(sizes)}"

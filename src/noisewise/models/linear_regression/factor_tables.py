@@ -1,9 +1,9 @@
 """Tables of levels behind noisy counts: coordinates in which they can be sampled.
 
-*One table of all factors*, where there are at most two or where factors interact: cells
+*One table of all factors*, where there are at most two (of few levels) or factors interact: cells
 N = n softmax(0, w), shares ~ Dirichlet(½), whole numbers relaxed. Every w is valid.
 
-*Tables of two factors each*, for three and more: pairs of levels do not come from free cells. The
+*Tables of two factors each*, for more: pairs of levels do not come from free cells. The
 margins M_f = n softmax(0, w_f) are free, and the tables differ from independence by E,
 
     N_fg(l, l') = M_f(l) M_g(l') / n + E(l, l'),   E / √(M_f M_g) ~ N(0, ν_fg²),   log ν learnt,

@@ -128,8 +128,8 @@ class RegressionPosterior(Posterior):
     def with_reference(self, **references: object) -> RegressionPosterior:
         """Return the posterior with other reference levels: the same draws, named by others.
 
-        What ``infer`` gives of a formula with ``C(sex, contr.treatment("male"))``, without any
-        sampling: coefficients of one coding are sums and differences of another's.
+        What ``infer`` gives of the owner's formula with ``C(sex, contr.treatment("male"))``, but
+        without sampling: coefficients of one coding are sums and differences of another's.
 
         Args:
             **references: a level for each factor whose reference is to change.

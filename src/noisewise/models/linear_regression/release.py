@@ -26,7 +26,7 @@ from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import Formula, parse
 from noisewise.models.base import Owner, Word, with_censored_bounds
 from noisewise.models.linear_regression import LEAST_RECORDS, LinearRegressionRelease
-from noisewise.models.linear_regression.required_sums import required_sums
+from noisewise.models.linear_regression.required_sums import least_records, required_sums
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import terms
@@ -144,7 +144,7 @@ def linear_regression(
         fill=arguments.column_fill(fill, limits, columns.levels),
         takes_other=bool(columns.levels),
         other=arguments.other_levels(other, columns.levels),
-        least_records=max(LEAST_RECORDS, columns.slopes + 1),
+        least_records=max(LEAST_RECORDS, columns.slopes + 1, _least(columns.sums(agreed.count))),
     )
     _warn_of_many_sums(columns.sums(agreed.count))
     return cast(LinearRegressionRelease, publish(source, order))
@@ -191,6 +191,11 @@ class RegressionColumns:
             raise ArgumentError(
                 f"levels: {why}; join levels, or leave out interactions of factors"
             ) from None
+
+
+def _least(statistic: Statistic) -> int:
+    """Return the records that the terms of a statistic within cells need."""
+    return least_records(statistic) if isinstance(statistic, CellSums) else 0
 
 
 def _of_names(x: object, y: object, levels: object) -> RegressionColumns:

@@ -105,3 +105,18 @@ def missing_sum(formula: Formula, statistic: CellSums) -> str | None:
 def _in_words(product: tuple[NumericColumn, ...], within: frozenset[str]) -> str:
     what = " * ".join(map(numeric_name, product)) or "the number of records"
     return f"{what} within the levels of {' and '.join(sorted(within))}" if within else what
+
+
+def least_records(statistic: CellSums) -> int:
+    """Return the records of a group without which a regression has too few for its terms.
+
+    As many as the response has level columns and covariates within strata, and two more.
+    """
+    sizes = [len(v) for v in statistic.levels.values()]
+    response = len(statistic.numeric) - 1
+    sets = [b.within for b in statistic.blocks if b.product == (response,)]
+    terms = {part for s in sets for k in range(1, len(s) + 1)
+             for part in itertools.combinations(s, k)}  # fmt: skip
+    strata = next((b.within for b in statistic.blocks if b.product == (0, 0) and response), ())
+    slopes = response * math.prod(sizes[f] for f in strata)
+    return 3 + slopes + sum(math.prod(sizes[f] - 1 for f in term) for term in terms)
