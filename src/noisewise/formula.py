@@ -222,6 +222,8 @@ def _reason(error: Exception) -> str:
     """Return why a formula cannot be read, after a colon, where formulaic says so."""
     if "`.` operator" in str(error):
         return ": '.' does not say which columns; name them"
+    if isinstance(error, SyntaxError):
+        return ": a name that is not one plain word goes in backticks, as in C(`my column`)"
     if isinstance(error, AttributeError | TypeError | LookupError | AssertionError):
         return ""
     words = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
