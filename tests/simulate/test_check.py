@@ -42,7 +42,8 @@ def test_naive_is_flagged_and_exact_passes() -> None:
     assert found.advice == "Use exact. Do not use naive here."
 
 
-@pytest.mark.parametrize("epsilon", [pytest.param(0.1, marks=pytest.mark.evidence), 1.0])
+@pytest.mark.evidence
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_gibbs_update_is_flagged_at_ten_records(epsilon: float) -> None:
     """Intervals are up to a tenth too wide or too narrow there, which coverage does not show."""
     found = check(regression_release(10, epsilon), ["gibbs-update"], trials=100, seed=1)

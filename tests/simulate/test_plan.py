@@ -67,6 +67,7 @@ def test_regression_widths_come_true() -> None:
         assert found.row(epsilon, "exact", name).width == pytest.approx(width, rel=0.1)
 
 
+@pytest.mark.evidence
 def test_widths_of_a_binary_covariate_come_true() -> None:
     """Taken for a bell curve within (0, 1), its slope would be foretold twice as wide."""
     n, epsilon = 2000, 2.0

@@ -131,7 +131,15 @@ def test_with_little_noise_it_is_least_squares_whatever_the_bounds() -> None:
         np.testing.assert_allclose(draws.std(axis=1), deviation[i], rtol=0.08)
 
 
-@pytest.mark.parametrize("kind", ["few records", "secret n", "gaussian", "one record more"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("few records", marks=pytest.mark.evidence),
+        "secret n",
+        "gaussian",
+        "one record more",
+    ],
+)
 def test_it_answers_wherever_the_conjugate_prior_does(kind: str) -> None:
     rng = np.random.default_rng(4)
     d = 2 if kind == "few records" else 1
