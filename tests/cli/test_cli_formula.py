@@ -24,7 +24,11 @@ LEVELS = ("--levels", "sex=female,male,unknown")
 def release(noisewise: Run, tmp_path: Path) -> Run:
     """Release a table as a person types it."""
     table = tmp_path / "people.csv"
-    people = {"age": [20, 30, 40, 50], "sex": ["female", "male", "", "x"], "wages": [1, 2, 3, 4]}
+    people = {
+        "age": [20, 30, 40, 50] * 2,
+        "sex": ["female", "male", "", "x"] * 2,
+        "wages": [1, 2, 3, 4] * 2,
+    }
     pd.DataFrame(people).to_csv(table, index=False)
 
     def call(*words: str) -> Any:

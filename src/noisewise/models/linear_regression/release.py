@@ -92,7 +92,7 @@ def linear_regression(
     Example:
         >>> import noisewise as nw
         >>> import pandas as pd
-        >>> people = pd.DataFrame({"age": [20, 35, 50, 65], "spend": [90, 140, 180, 260]})
+        >>> people = pd.DataFrame({"age": [20, 30, 50, 65, 70], "spend": [90, 140, 180, 260, 190]})
         >>> limits = {"age": (0, 120), "spend": (0, 500)}
         >>> release = nw.release.linear_regression(
         ...     people, x="age", y="spend", bounds=limits, epsilon=1.0
@@ -102,7 +102,7 @@ def linear_regression(
 
         With a factor, sums are released within its levels:
 
-        >>> people["member"] = ["no", "yes", "no", "yes"]
+        >>> people["member"] = ["no", "yes", "no", "yes", "no"]
         >>> release = nw.release.linear_regression(
         ...     people,
         ...     formula="spend ~ age + C(member)",
