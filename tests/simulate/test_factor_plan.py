@@ -63,6 +63,7 @@ def test_wages_come_true(epsilon: float) -> None:
 
 
 @pytest.mark.evidence
+@pytest.mark.filterwarnings("ignore:The noise hides:UserWarning")
 @pytest.mark.parametrize("n", [2000, 20_000])
 def test_factors_of_two_and_five_levels_come_true(n: int) -> None:
     """The level of 2 % varies most, by a quarter from one release to the next."""
