@@ -15,7 +15,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import gammaln
 
-from noisewise.models.linear_regression.factor_density import Layout, layout, scale_names
+from noisewise.models.linear_regression.factor_density import Layout, layout
+from noisewise.models.linear_regression.factor_prior import scale_names
 from noisewise.models.linear_regression.factor_structure import Structure
 
 Scales = Mapping[tuple[str, int, int], float]

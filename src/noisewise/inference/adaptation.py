@@ -103,6 +103,13 @@ def sampling_schedule(iterations: int) -> Schedule:
     return Schedule(np.ones(iterations), off, off, off, off)
 
 
+def in_blocks(schedule: Schedule, length: int) -> list[Schedule]:
+    """Return the schedule in blocks of one length, so that one compilation serves all."""
+    total = -(-len(schedule.heat) // length) * length
+    padded = Schedule(*(np.pad(a, (0, total - len(a)), mode="edge") for a in schedule))
+    return [Schedule(*(a[i : i + length] for a in padded)) for i in range(0, total, length)]
+
+
 def start(position: jax.Array, spread: jax.Array, *, plain: bool = False) -> ChainState:
     """Return the state of chains that have not moved yet.
 

@@ -393,8 +393,7 @@ def _codes(order: Order) -> tuple[Coded, ...]:
     """Return the categorical columns of an order's statistics, coded by their public lists."""
     bounds = {c: widest_bounds(b) for c, b in order.bounds.items()}
     levels = {c: v for s in order.specify(bounds) for c, v in s.categories.items()}
-    public = PublicColumns(bounds, order.fill, order.other)
-    return tuple(Coded(c, v, public.level(c), public.other.get(c)) for c, v in levels.items())
+    return PublicColumns(bounds, order.fill, order.other).coded(levels)
 
 
 def refuse_unfit(sums: Sums, order: Order) -> None:

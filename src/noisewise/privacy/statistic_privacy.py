@@ -17,6 +17,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Level, Sensitivity, Statistic
 from noisewise.artifact.sensitivity import Relation, sensitivity
+from noisewise.privacy.lattice import Coded
 from noisewise.privacy.sum_plan import Part
 
 __all__ = [
@@ -54,6 +55,10 @@ class PublicColumns:
         """Return the public level for missing entries of a categorical column, or None."""
         value = self.fill.get(column)
         return value if isinstance(value, str | int) else None
+
+    def coded(self, levels: Mapping[str, tuple[Level, ...]]) -> tuple[Coded, ...]:
+        """Return categorical columns as indices of their public levels."""
+        return tuple(Coded(c, v, self.level(c), self.other.get(c)) for c, v in levels.items())
 
 
 class StatisticPrivacy(ABC, Generic[S]):

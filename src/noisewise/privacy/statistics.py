@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from noisewise.artifact import (
     Bounds,
     Clamped,
     Gram,
-    Level,
     Monomials,
     PersonTables,
     PowerSums,
@@ -24,7 +22,6 @@ from noisewise.artifact import (
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import NumericColumn, numeric_name, product_bounds
 from noisewise.privacy.lattice import (
-    Coded,
     Multiplicand,
     Outside,
     Scaled,
@@ -117,14 +114,7 @@ class TablesPrivacy(StatisticPrivacy[Tables]):
         """Return the cells to be counted."""
         order = statistic.columns
         cliques = tuple(tuple(order.index(c) for c in clique) for clique in statistic.cliques)
-        return CellCounts(_codes(order, statistic.levels, columns), cliques)
-
-
-def _codes(
-    order: tuple[str, ...], levels: Mapping[str, tuple[Level, ...]], columns: PublicColumns
-) -> tuple[Coded, ...]:
-    """Return the indices of levels, with what is public about columns."""
-    return tuple(Coded(c, levels[c], columns.level(c), columns.other.get(c)) for c in order)
+        return CellCounts(columns.coded({c: statistic.levels[c] for c in order}), cliques)
 
 
 @register_privacy(CellSums.kind)
@@ -134,7 +124,7 @@ class CellSumsPrivacy(StatisticPrivacy[CellSums]):
     def part(self, statistic: CellSums, columns: PublicColumns) -> Part:
         """Return the products of columns that are mapped to the box, and the cells."""
         features = tuple(_boxed_product(c, columns, statistic.bits) for c in statistic.numeric)
-        codes = _codes(statistic.factors, statistic.levels, columns)
+        codes = columns.coded({c: statistic.levels[c] for c in statistic.factors})
         return CellProducts(features, codes, statistic.blocks)
 
     def integers(self, statistic: CellSums, sums: np.ndarray) -> np.ndarray:

@@ -15,7 +15,8 @@ from formulaic import model_matrix
 import noisewise as nw
 from noisewise.formula import parse
 from noisewise.models.linear_regression.factor_coefficients import draw_coefficients
-from noisewise.models.linear_regression.factor_density import FactorData, moments, scale_names
+from noisewise.models.linear_regression.factor_density import FactorData, moments
+from noisewise.models.linear_regression.factor_prior import scale_names
 from noisewise.models.linear_regression.factor_problem import FactorProblem, factor_problem
 from noisewise.models.linear_regression.factor_structure import effects, penalties
 from tests.reference import factor_reference as reference

@@ -16,10 +16,10 @@ from noisewise.models.linear_regression import factor_simulate, factor_tables
 from noisewise.models.linear_regression.factor_density import (
     FactorData,
     moments,
-    scale_names,
     target,
 )
 from noisewise.models.linear_regression.factor_naive import noisy_gram
+from noisewise.models.linear_regression.factor_prior import scale_names
 from noisewise.models.linear_regression.factor_structure import Structure, structure_of
 from noisewise.models.linear_regression.required_sums import required_sums
 from tests.reference import factor_reference as reference

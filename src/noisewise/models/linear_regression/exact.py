@@ -206,7 +206,11 @@ def _hamiltonian(
         rung=25 * slower,
         windows=tuple(slower * w for w in (40, 60, 100)),
     )
-    steps = _pieces(warm) + _pieces(adaptation.sampling_schedule(draws * rounds))
+    steps = [
+        block
+        for schedule in (warm, adaptation.sampling_schedule(draws * rounds))
+        for block in adaptation.in_blocks(schedule, ITERATIONS_PER_CALL)
+    ]
     kept: list[jax.Array] = []
     divergences = jnp.zeros(len(problem.n), int)
     for number, schedule in enumerate(steps):
@@ -270,16 +274,6 @@ def _sampled_coordinates(
         return v
     v = scale_free.warped_coordinates(v, shape, scale_free.variance_units(problem))
     return np.concatenate([v, rng.standard_normal((*v.shape[:2], shape.q + 1))], axis=-1)
-
-
-def _pieces(schedule: adaptation.Schedule) -> list[adaptation.Schedule]:
-    """Return the schedule in blocks of one length, so that one compilation serves all."""
-    length = -(-len(schedule.heat) // ITERATIONS_PER_CALL) * ITERATIONS_PER_CALL
-    padded = adaptation.Schedule(*(np.pad(a, (0, length - len(a)), mode="edge") for a in schedule))
-    return [
-        adaptation.Schedule(*(a[i : i + ITERATIONS_PER_CALL] for a in padded))
-        for i in range(0, length, ITERATIONS_PER_CALL)
-    ]
 
 
 @partial(jax.jit, static_argnums=2)

@@ -26,7 +26,6 @@ about √(R (1/n + τ²)), or of its noise, whichever is smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,34 +36,34 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import gammaln
 
 from noisewise.inference import hmc
-from noisewise.models.linear_regression.factor_structure import (
-    Structure,
-    cells_from_columns,
-    penalties,
-    rank,
+from noisewise.models.linear_regression.factor_prior import (
+    FARTHEST,
+    MAX_AT_ONCE,
+    covariate_prior,
+    each_stratum,
+    log_beta_prime,
+    log_scale_density,
+    log_spreads,
+    prior_spreads,
+    response_prior,
+    scale_names,
+    softplus,
 )
+from noisewise.models.linear_regression.factor_structure import Structure, cells_from_columns
 from noisewise.models.linear_regression.factor_tables import (
     BEYOND,
-    LOG_ASSOCIATION,
     Tables,
     number_of_coordinates,
-    pairs,
     tables_at,
 )
 from noisewise.models.linear_regression.scale_free import (
     COVARIATE_SCALE,
     ERROR_SCALE,
     ERROR_SHAPE,
-    SLOPE_SCALE,
-    SLOPE_UNIT,
 )
 
-MAX_AT_ONCE = 8
-"""Strata whose matrices are factored at once, for all chains (chosen)."""
 INFORMATION_SHARE = 0.6
 """As in ``exact.py``."""
-FARTHEST = 16.0
-"""Limit of logarithms of scales (chosen)."""
 
 
 class FactorData(NamedTuple):
@@ -123,23 +122,6 @@ def layout(structure: Structure) -> Layout:
 
 
 @lru_cache(maxsize=64)
-def scale_names(structure: Structure) -> tuple[tuple[str, int, int], ...]:
-    """Return (kind, column, term) of every unknown scale; the response is the last column."""
-    d, names = structure.covariates, []
-    for j in range(d + 1):
-        names.append(("error", j, 0))
-        terms = structure.y_terms if j == d else structure.x_terms
-        names += [("effects", j, t) for t in range(len(terms))]
-        if j:
-            names.append(("slopes", j, 0))
-    if len(structure.stratum_levels) > 1:
-        names += [("strata", d, j) for j in range(d)]
-    if structure.pairwise:
-        names += [("association", f, g) for f, g in pairs(structure)]
-    return tuple(names)
-
-
-@lru_cache(maxsize=64)
 def observation(structure: Structure) -> tuple[tuple[str, tuple[int, ...], np.ndarray], ...]:
     """Return how each block is read: its kind, its columns, and a matrix to its cells."""
     read = []
@@ -172,27 +154,11 @@ def _interleaved(structure: Structure, within: tuple[int, ...], matrix: np.ndarr
     return np.asarray(cells[places])
 
 
-def _softplus(t: jax.Array) -> jax.Array:
-    return jnp.maximum(t, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(t)))
-
-
 def _residual_squares(t: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return R and the log of d(½ log R)/dt, up to a constant."""
-    soft = _softplus(jnp.maximum(t, -60.0))
+    soft = softplus(jnp.maximum(t, -60.0))
     beyond = jnp.where(t < -60.0, 1e10, 0.0)
-    return noise * soft, -_softplus(-t) - jnp.log(soft) - beyond
-
-
-def each_stratum(f: Callable[..., jax.Array], *arguments: jax.Array) -> jax.Array:
-    """Return f of every stratum: at once where they are few, else one after the other.
-
-    Batched LAPACK calls of one program, if there are hundreds of matrices, may wait for each other
-    for ever.
-    """
-    if len(arguments[0]) <= MAX_AT_ONCE:
-        return jax.vmap(f)(*arguments)
-    values: jax.Array = jax.lax.map(lambda own: f(*own), arguments)
-    return values
+    return noise * soft, -softplus(-t) - jnp.log(soft) - beyond
 
 
 def column_units(
@@ -214,26 +180,6 @@ def column_units(
     known = jnp.arange(len(spread)) > 0
     before = jnp.where(known, 1 / (residual * (1 / n + spread)), 0.0)
     return 1 / jnp.sqrt(before + 1 / n + (diagonal / noise) ** 2)
-
-
-def prior_spreads(
-    structure: Structure, scales: Mapping[tuple[str, int, int], jax.Array], j: int
-) -> jax.Array:
-    """Return τ² or g of every coefficient of a column, those of one stratum; 0 for the constant."""
-    d, response = structure.covariates, j == structure.covariates
-    terms = structure.y_terms if response else structure.x_terms
-    columns = structure.y_columns if response else structure.x_columns
-    spread = [
-        jnp.exp(2 * scales["effects", j, terms.index(c.term)]) if c.term else jnp.zeros(())
-        for c in columns
-    ]
-    for i in range(j):
-        slope = jnp.exp(scales["slopes", j, 0])
-        strata = len(structure.stratum_levels) if response else 1
-        if strata > 1:
-            slope = slope + jnp.exp(2 * scales["strata", d, i])
-        spread += [slope] * strata
-    return jnp.stack(spread)
 
 
 def _column(
@@ -261,18 +207,6 @@ def _column(
         - gammaln(free / 2)
         - 0.5 * n * jnp.log(2.0)
     )
-
-
-def _beta_prime(log_square: jax.Array, exponents: tuple[float, float]) -> jax.Array:
-    """Return the log density of log x, x ~ BetaPrime(low, high), up to a constant."""
-    low, high = exponents
-    return low * log_square - (low + high) * _softplus(log_square)
-
-
-def _unique(factor: jax.Array) -> jax.Array:
-    """Return the variance that other columns leave of each, from a factor of their Gram matrix."""
-    inverse = solve_triangular(factor, jnp.eye(len(factor)), lower=True)
-    return 1 / (inverse**2).sum(axis=0)
 
 
 def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
@@ -304,7 +238,7 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
         rate = jnp.broadcast_to(jnp.exp(2 * log_b), strata)
         value = value + each_stratum(_column, sizes, factor, e, residual, precision, rate).sum()
         value = value + log_det + volume.sum() + strata * 2 * ERROR_SHAPE * log_b
-        value = value + _beta_prime(2 * log_b, COVARIATE_SCALE)
+        value = value + log_beta_prime(2 * log_b, COVARIATE_SCALE)
         row = jnp.concatenate([e, jnp.sqrt(residual)[:, None]], axis=1)[:, None]
         factor = jnp.concatenate([jnp.pad(factor, ((0, 0), (0, 0), (0, 1))), row], axis=1)
     whole = jnp.einsum("skl,sml->skm", factor, factor)
@@ -319,105 +253,15 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     precision, log_det = response_prior(structure, scales, factor, n)
     rate = jnp.exp(2 * log_b)
     value = value + _column(n, chol, e, residual, precision, rate)
-    value = value + log_det + volume + 2 * ERROR_SHAPE * log_b + _beta_prime(2 * log_b, ERROR_SCALE)
-    value = value + _scale_densities(scales)
+    value = (
+        value + log_det + volume + 2 * ERROR_SHAPE * log_b + log_beta_prime(2 * log_b, ERROR_SCALE)
+    )
+    value = value + log_scale_density(scales)
     cross = chol @ e
     gram = jnp.block([[gram, cross[:, None]], [cross[None], (e @ e + residual)[None, None]]])
     sums, wall = released_sums(structure, tables, whole, gram, data.noise)
-    tau = jnp.exp(_log_tau(scales, d, len(structure.y_terms)))
+    tau = jnp.exp(log_spreads(scales, d, len(structure.y_terms)))
     return Moments(gram, sums, value + wall, precision, rate, n, tau)
-
-
-def covariate_prior(
-    structure: Structure,
-    scales: dict[tuple[str, int, int], jax.Array],
-    j: int,
-    factor: jax.Array,
-    sizes: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    """Return Λ0 (stratum, column, column) of a covariate's coefficients, and ½ Σ log|Λ0|."""
-    strata, levels = len(structure.stratum_levels), len(structure.x_columns)
-    forms = penalties(structure, False)
-    log_tau = _log_tau(scales, j, len(forms))
-    effects = jnp.tensordot(jnp.exp(-2 * log_tau), forms, 1)
-    ranks = np.array([rank(term, structure.sizes) for term in structure.x_terms])
-    log_det = -strata * (ranks * log_tau).sum()
-    precision = jnp.zeros((strata, levels + j, levels + j))
-    precision = precision.at[:, :levels, :levels].set(effects)
-    if j:
-        log_g = scales["slopes", j, 0]
-        inner = factor[:, levels:, levels:] / jnp.sqrt(sizes)[:, None, None]
-        unique = each_stratum(_unique, inner)
-        diagonal = levels + np.arange(j)
-        precision = precision.at[:, diagonal, diagonal].set(unique * jnp.exp(-log_g))
-        log_det = log_det + 0.5 * (jnp.log(unique) - log_g).sum()
-    return precision, log_det
-
-
-def response_prior(
-    structure: Structure,
-    scales: dict[tuple[str, int, int], jax.Array],
-    factor: jax.Array,
-    n: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    """Return Λ0 of the atoms' coefficients and ½ log|Λ0|."""
-    strata, d = len(structure.stratum_levels), structure.covariates
-    levels, x_levels = len(structure.y_columns), len(structure.x_columns)
-    forms = penalties(structure, True)
-    log_tau = _log_tau(scales, d, len(forms))
-    effects = jnp.tensordot(jnp.exp(-2 * log_tau), forms, 1)
-    ranks = np.array([rank(term, structure.sizes) for term in structure.y_terms])
-    log_det = -(ranks * log_tau).sum()
-    precision = jnp.pad(effects, (0, d * strata))
-    if d:
-        log_g = scales["slopes", d, 0]
-        inner = factor[:, x_levels:, x_levels:]
-        pooled = jnp.linalg.cholesky(jnp.einsum("skl,sml->km", inner, inner) / n)
-        unique = _unique(pooled)
-        for j in range(d):
-            place = levels + j * strata + np.arange(strata)
-            block, half = _slopes(structure, scales, j, log_g)
-            precision = precision.at[np.ix_(place, place)].set(unique[j] * block)
-            log_det = log_det + half + 0.5 * strata * jnp.log(unique[j])
-    return precision, log_det
-
-
-def _log_tau(scales: dict[tuple[str, int, int], jax.Array], column: int, terms: int) -> jax.Array:
-    """Return the log spreads of all terms of a column's design."""
-    return jnp.array([scales["effects", column, t] for t in range(terms)])
-
-
-def _slopes(
-    structure: Structure,
-    scales: dict[tuple[str, int, int], jax.Array],
-    j: int,
-    log_g: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    """Return the precision of one covariate's slopes in all strata, in units of a², and ½ log|·|.
-
-    Their covariance is g 11' + τ² I.
-    """
-    strata = len(structure.stratum_levels)
-    if strata == 1:
-        return jnp.exp(-log_g)[None, None], -0.5 * log_g
-    log_tau = scales["strata", structure.covariates, j]
-    square, g = jnp.exp(2 * log_tau), jnp.exp(log_g)
-    ones = jnp.ones((strata, strata))
-    precision = (jnp.eye(strata) - g / (square + strata * g) * ones) / square
-    return precision, -(strata - 1) * log_tau - 0.5 * jnp.log(square + strata * g)
-
-
-def _scale_densities(scales: dict[tuple[str, int, int], jax.Array]) -> jax.Array:
-    """Return the log density of spreads of effects and of slopes' sizes."""
-    value = jnp.zeros(())
-    for (kind, _, _), log_scale in scales.items():
-        if kind in ("effects", "strata"):
-            value = value - 0.5 * log_scale**2
-        elif kind == "association":
-            value = value - 0.5 * (log_scale - LOG_ASSOCIATION) ** 2
-        elif kind == "slopes":
-            value = value + _beta_prime(log_scale - np.log(SLOPE_UNIT), SLOPE_SCALE)
-    return value
 
 
 def atoms_gram(structure: Structure, first: jax.Array, whole: jax.Array) -> jax.Array:

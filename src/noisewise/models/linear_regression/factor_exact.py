@@ -19,6 +19,7 @@ from noisewise.artifact.statistics import CellSum
 from noisewise.inference import adaptation, hmc
 from noisewise.inference.results import ESS, RHAT, Posterior
 from noisewise.models.base import Progress
+from noisewise.models.linear_regression.exact import ATTEMPTS, ITERATIONS_PER_CALL
 from noisewise.models.linear_regression.factor_coefficients import (
     draw_coefficients,
     posterior_of_factors,
@@ -31,10 +32,9 @@ from noisewise.models.linear_regression.factor_density import (
     layout,
     moments,
     observation,
-    prior_spreads,
-    scale_names,
     target,
 )
+from noisewise.models.linear_regression.factor_prior import prior_spreads, scale_names
 from noisewise.models.linear_regression.factor_problem import FactorProblem, subset
 from noisewise.models.linear_regression.factor_structure import Structure, rank
 from noisewise.models.linear_regression.factor_tables import (
@@ -45,11 +45,6 @@ from noisewise.models.linear_regression.factor_tables import (
 )
 from noisewise.numerics import one_blas_thread
 from noisewise.numerics.convergence import diagnose
-
-ATTEMPTS = (1, 4, 4)
-"""As in ``exact.py``: later attempts sample this many times as long."""
-ITERATIONS_PER_CALL = 50
-"""Iterations of one compiled call of the sampler (chosen)."""
 
 
 def run(
@@ -108,7 +103,11 @@ def sample(
     warm = adaptation.warmup_schedule(
         rungs=2, rung=25 * slower, windows=tuple(slower * w for w in (60, 100, 90))
     )
-    steps = _pieces(warm) + _pieces(adaptation.sampling_schedule(draws * rounds))
+    steps = [
+        block
+        for schedule in (warm, adaptation.sampling_schedule(draws * rounds))
+        for block in adaptation.in_blocks(schedule, ITERATIONS_PER_CALL)
+    ]
     kept: list[jax.Array] = []
     divergences = 0
     for number, schedule in enumerate(steps):
@@ -120,16 +119,6 @@ def sample(
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
     return jnp.concatenate(kept)[:draws], divergences
-
-
-def _pieces(schedule: adaptation.Schedule) -> list[adaptation.Schedule]:
-    """Return the schedule in blocks of one length, so that one compilation serves all."""
-    length = -(-len(schedule.heat) // ITERATIONS_PER_CALL) * ITERATIONS_PER_CALL
-    padded = adaptation.Schedule(*(np.pad(a, (0, length - len(a)), mode="edge") for a in schedule))
-    return [
-        adaptation.Schedule(*(a[i : i + ITERATIONS_PER_CALL] for a in padded))
-        for i in range(0, length, ITERATIONS_PER_CALL)
-    ]
 
 
 def _data(problem: FactorProblem) -> FactorData:

@@ -34,11 +34,10 @@ from noisewise.models.linear_regression.column_laws import (
 )
 from noisewise.models.linear_regression.design_matrix import design_matrix
 from noisewise.models.linear_regression.factor_coefficients import owner_response
-from noisewise.models.linear_regression.factor_density import (
+from noisewise.models.linear_regression.factor_density import atoms_gram, released_sums
+from noisewise.models.linear_regression.factor_prior import (
     FARTHEST,
-    atoms_gram,
     covariate_prior,
-    released_sums,
     response_prior,
     scale_names,
 )
