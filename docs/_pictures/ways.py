@@ -41,7 +41,7 @@ RECORD = (
     Step("owner", "Share what ε and δ allow among the statistics",
          "privacy.budget:shares"),
     Step("owner", "Look up how far one person can move each statistic",
-         "privacy.statistic_privacy:sensitivity"),
+         "artifact.sensitivity:sensitivity"),
     Step("owner", "Choose the least noise whose privacy map keeps the promise",
          "privacy.mechanisms:calibrate"),
     Step("owner", "Open the table; refuse filters that the neighbours do not allow",

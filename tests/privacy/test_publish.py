@@ -13,13 +13,14 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Statistic, Tables
+from noisewise.artifact.sensitivity import Relation, sensitivity
 from noisewise.artifact.statistics import CellSum, CellSums
 from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistic_privacy import PublicColumns, Relation, find_privacy, sensitivity
+from noisewise.privacy.statistics import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import SumPlan
 
 BOUNDS = {"a": (-2.0, 6.0), "b": (10.0, 11.0)}

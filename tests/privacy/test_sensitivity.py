@@ -11,11 +11,11 @@ import pytest
 from scipy import optimize
 
 from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Tables
+from noisewise.artifact.sensitivity import Sensitivity, sensitivity
 from noisewise.artifact.statistics import CellSums
 from noisewise.formula import parse
 from noisewise.models.linear_regression.required_sums import required_sums
 from noisewise.privacy.lattice import boxed
-from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 from noisewise.privacy.statistics import power_sums_lattice
 from tests.reference.sensitivity_reference import (
     cell_contribution,

@@ -21,7 +21,7 @@ from opendp.mod import OpenDPException, enable_features
 
 from noisewise.artifact import ArgumentError, Mechanism, Noise
 from noisewise.artifact.guarantee import MAX_SCALE, MIN_SCALE, gaussian_delta
-from noisewise.privacy.statistic_privacy import Sensitivity
+from noisewise.artifact.sensitivity import Sensitivity
 
 enable_features("contrib")
 

@@ -38,6 +38,7 @@ from noisewise.artifact import validation as wire
 from noisewise.artifact.atomic_file import stop_if_ending
 from noisewise.artifact.bounds_search import UNSURE_SHARE, visible_count
 from noisewise.artifact.codec import MAX_BYTES
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.version import VERSION
@@ -51,7 +52,6 @@ from noisewise.privacy.budget import (
     warn_of_large_epsilon,
     warn_of_small_epsilon,
 )
-from noisewise.privacy.conditions import Condition, in_words, parse_where
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
 from noisewise.privacy.mechanisms import Calibrated, calibrate
@@ -63,9 +63,9 @@ from noisewise.privacy.private_bounds import (
     prepare_search,
     searched,
 )
-from noisewise.privacy.selection import refuse_selection
+from noisewise.privacy.selection import Condition, in_words, parse_where, refuse_selection
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy, sensitivity
+from noisewise.privacy.statistics import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,

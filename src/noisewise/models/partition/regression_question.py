@@ -15,9 +15,9 @@ from noisewise.models.partition.conjugate_regression import RegressionPrior, Zel
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, number, shown
 from noisewise.privacy.budget import Terms, terms
-from noisewise.privacy.conditions import parse_where
 from noisewise.privacy.lattice import Outside
 from noisewise.privacy.options import PrivacyOptions
+from noisewise.privacy.selection import parse_where
 from noisewise.privacy.sum_plan import ProductSums, SumPlan, Whole
 
 MIN_ROWS_PER_COEFFICIENT = 5

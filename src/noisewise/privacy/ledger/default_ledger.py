@@ -24,8 +24,15 @@ from urllib.parse import SplitResult, parse_qs, unquote
 
 from noisewise.artifact import ArgumentError, BudgetError, NoisewiseError
 from noisewise.privacy.ledger import rules
-from noisewise.privacy.ledger.account_names import likeness, one_form
-from noisewise.privacy.ledger.accounts import RECORD, Account, Cost, fitting, hash_mark
+from noisewise.privacy.ledger.accounts import (
+    RECORD,
+    Account,
+    Cost,
+    fitting,
+    hash_mark,
+    likeness,
+    one_form,
+)
 from noisewise.privacy.ledger.ledger import Ledger
 from noisewise.privacy.ledger.store import Rows, Store
 

@@ -19,14 +19,15 @@ from typing import Self
 
 from noisewise.artifact import ArgumentError, BudgetError, Receipt, Release
 from noisewise.privacy.ledger import hash_chain, rules
-from noisewise.privacy.ledger.account_names import account_name, likeness
 from noisewise.privacy.ledger.accounts import (
     NO_RELEASE,
     Account,
     Cost,
     Entry,
     Finding,
+    account_name,
     cost_of,
+    likeness,
 )
 from noisewise.privacy.ledger.store import Rows, Store
 
