@@ -22,12 +22,12 @@ from noisewise.artifact.bounds import Bounds, Censored
 from noisewise.artifact.bounds_search import CandidateCounts, Selection
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
-from noisewise.artifact.json_fields import Fields, located
 from noisewise.artifact.low_memory_json import Columns
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release
 from noisewise.artifact.statistics.base import decode_statistic, encode_fields
 from noisewise.artifact.statistics.counts import CellNames
 from noisewise.artifact.user_warnings import warn_user
+from noisewise.artifact.validation import Fields, located
 
 FORMAT = "noisewise-release"
 """Says in the file that this is a release and not some other JSON."""
@@ -92,7 +92,7 @@ def _is_text(value: object, text: str) -> bool:
     return isinstance(value, str) and value == text
 
 
-def _check_format(parsed: Any, name: str) -> None:
+def _check_format(parsed: object, name: str) -> None:
     """Raise a ReleaseError for some other JSON."""
     if not isinstance(parsed, dict):
         why = f"it must be a JSON object, not {validation.shown(parsed)}"
@@ -202,7 +202,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return unique
 
 
-def _parse(held: list[str | bytes], name: str) -> Any:
+def _parse(held: list[str | bytes], name: str) -> object:
     """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN.
 
     Args:
@@ -300,7 +300,7 @@ def _encode_guarantee(value: Guarantee) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if v is not None or k not in optional}
 
 
-def _encode_bounds(value: Bounds) -> Any:
+def _encode_bounds(value: Bounds) -> dict[str, float | str] | list[float]:
     if isinstance(value, Censored):
         return {"lower": value.lower, "upper": value.upper, "cut": value.sides}
     return [value.lower, value.upper]
@@ -467,7 +467,7 @@ def _block(value: Any, where: str) -> Block:
         return Block(statistic, _noise(noise), _matrix(values, statistic.names))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return JSON whose cuts are put back: a statistic of one's own may have a field ``values``."""
     if isinstance(value, np.ndarray):
         return value.tolist()

@@ -69,7 +69,7 @@ class Columns:
         return expected.digest() == hashlib.sha256(self.written).digest()
 
 
-def parse(held: list[Any], object_pairs_hook: Callable[[list[tuple[str, Any]]], Any]) -> Any:
+def parse(held: list[Any], object_pairs_hook: Callable[[list[tuple[str, Any]]], object]) -> object:
     """Parse JSON; long lists of whole numbers become arrays, ``values`` objects become `Columns`.
 
     Args:

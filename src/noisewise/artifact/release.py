@@ -14,8 +14,8 @@ from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.bounds_search import Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
-from noisewise.artifact.forms import release_type
 from noisewise.artifact.guarantee import Guarantee, Noise
+from noisewise.artifact.release_kinds import release_type
 from noisewise.artifact.statistics import MAX_ROWS, Statistic
 from noisewise.artifact.validation import Level
 
@@ -195,11 +195,11 @@ class Release:
         counts. ``units="user"``: sums in the units of the bounds, with the noise's standard
         deviation ``noise_sd`` instead of a scale, since a sum of several noises has no single one.
         """
-        from noisewise.artifact import data_frames
+        from noisewise.artifact import display
 
         if units not in ("box", "user"):
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
-        return data_frames.box_table(self) if units == "box" else data_frames.user_table(self)
+        return display.box_table(self) if units == "box" else display.user_table(self)
 
     # -- the file --------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the promise, and the first numbers with their noise."""
-        from noisewise.artifact import notebook
+        from noisewise.artifact import display
 
         head = ("group", "statistic", "value", "noise scale")
         first = self.table().head(MAX_NOTEBOOK_ROWS)
@@ -283,7 +283,7 @@ class Release:
         grouped = self.groups is not None
         shown = [row if grouped else row[1:] for row in rows]
         many = "" if self.groups is None else f"{len(self.groups.keys)} groups"
-        return notebook.fragment(
+        return display.fragment(
             f"Release: {self.family}", (self.statement(), many, *self.searches_in_words()),
             head if grouped else head[1:], shown,
         )  # fmt: skip

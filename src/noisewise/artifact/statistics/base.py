@@ -23,11 +23,10 @@ import numpy as np
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ArgumentError, ReleaseError
-from noisewise.artifact.forms import discover
 from noisewise.artifact.guarantee import Noise, noise_sd
-from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.release_kinds import discover
 from noisewise.artifact.sensitivity import Sensitivity
-from noisewise.artifact.validation import Level
+from noisewise.artifact.validation import Fields, Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release

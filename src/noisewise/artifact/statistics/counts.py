@@ -13,7 +13,6 @@ import numpy as np
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.json_fields import Fields
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import (
     Exponents,
@@ -22,7 +21,7 @@ from noisewise.artifact.statistics.base import (
     check_size,
     register_statistic,
 )
-from noisewise.artifact.validation import Level
+from noisewise.artifact.validation import Fields, Level
 
 PERSON_BITS = 20
 """A person's weight in a table has 2**20 steps: 2**32 people fit into 64 bits."""
