@@ -61,13 +61,13 @@ RECORD = (
     Step("wire", "Refuse a release that contradicts itself",
          "artifact.consistency:check_release"),
     Step("wire", "Write one JSON file with a digest, whole or not at all",
-         "artifact.codec:save"),
+         "artifact.release_files:save"),
 )  # fmt: skip
 """From a row of the sensitive table to the file, for linear regression."""
 
 RELEASE = (
     Step("wire", "Read the file strictly, compare its digest",
-         "artifact.codec:load"),
+         "artifact.release_files:load"),
     Step("wire", "Refuse a release that contradicts itself, or costs more than it claims",
          "artifact.consistency:check_release"),
     Step("analyst", "Find the model by the name in the file",

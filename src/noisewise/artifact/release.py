@@ -209,41 +209,41 @@ class Release:
         Another release of that name is kept as ``path~1~``, the next as ``path~2~``, and a warning
         says so.
         """
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.save(self, Path(path))
+        return release_files.save(self, Path(path))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
         """Return the release in a file; anything odd is a ReleaseError that says what and where."""
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.load(Path(path))
+        return release_files.load(Path(path))
 
     def to_json(self) -> str:
         """Return the content of the file."""
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.dumps(self)
+        return release_files.dumps(self)
 
     @staticmethod
     def from_json(content: str | bytes) -> Release:
         """Return the release in a text: the inverse of ``to_json``, as strict as ``load``."""
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.loads(content)
+        return release_files.loads(content)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.canonical_digest(self) == codec.canonical_digest(other)
+        return release_files.canonical_digest(self) == release_files.canonical_digest(other)
 
     def __hash__(self) -> int:
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return hash(codec.canonical_digest(self))
+        return hash(release_files.canonical_digest(self))
 
     def statement(self) -> str:
         """Return the promise in words: of one record, or of all records of a person."""

@@ -53,7 +53,7 @@ def watched() -> Iterator[None]:
         end_by_interrupt()  # raised by a library that looks at signals itself
     finally:
         # The command has done its work: an interrupt of Python's own end would only hide that.
-        done = "noisewise.cli.first_moments" in sys.modules
+        done = "noisewise.cli.early_interrupt" in sys.modules
         signal.signal(signal.SIGINT, signal.SIG_IGN if done else former)
         signal.set_wakeup_fd(former_wakeup)
         theirs.close()  # the watcher reads the end of it, and ends

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact import ArgumentError, NoisewiseError, Release
 from noisewise.artifact.atomic_file import atomic_write
 from noisewise.cli.parsing import parse_assignments
 
@@ -129,6 +129,15 @@ def check_writable(
         raise ArgumentError(
             f"{option}: {str(out)!r} exists and is not a {what}; it will not be overwritten"
         )
+
+
+def is_read_by(load: Callable[[Path], object], refusal: type[NoisewiseError], path: Path) -> bool:
+    """Return whether a file is one that ``load`` reads; of others it raises ``refusal``."""
+    try:
+        load(path)
+    except refusal:
+        return False
+    return True
 
 
 def check_page(out: Path | None, option: str) -> None:

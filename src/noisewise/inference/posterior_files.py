@@ -199,7 +199,7 @@ def _digest(content: Mapping[str, Group]) -> str:
     return hashlib.sha256("\n".join((words, *groups)).encode()).hexdigest()
 
 
-def _json(said: Mapping[str, Any], name: str) -> Any:
+def _json(said: Mapping[str, Any], name: str) -> object:
     """Return the JSON of an attribute, in which nothing is deep, unprintable or infinite."""
     try:
         content = json.loads(said[name])
@@ -260,7 +260,8 @@ def _by_parameter(
 def _model_and_attributes(said: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the model's name and what it kept; files of version 0.1 spell it out themselves."""
     if "model" in said:
-        return said["model"], _json(said, "attributes")
+        attributes: Any = _json(said, "attributes")  # the model checks what it kept
+        return said["model"], attributes
     family = _json(said, "family")
     name = "linear-regression" if family is None else "exponential-family"
     return name, {"x": _json(said, "x"), "y": text(said["y"], "y"), "family": family}
@@ -304,7 +305,7 @@ def _is_per_group(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return NumPy's own numbers as Python's; anything else in words."""
     if isinstance(value, np.ndarray):
         return value.tolist()

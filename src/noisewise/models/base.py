@@ -67,7 +67,7 @@ WordKind = Literal[
     "flag",
     "text",
 ]
-"""How the text of a command-line option becomes a Python value (``cli/words.py``)."""
+"""How the text of a command-line option becomes a Python value (``cli/model_commands.py``)."""
 
 
 @dataclass(frozen=True)

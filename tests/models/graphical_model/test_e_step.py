@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from noisewise.models.graphical_model import collective_em, curvature, e_step
-from noisewise.models.graphical_model.curvature import additive_curvature
 from noisewise.models.graphical_model.e_step import EStepSolution, TableNoise
+from noisewise.models.graphical_model.log_partition_hessian import additive_curvature
 from noisewise.models.graphical_model.marginal_oracle import Oracle, choose_oracle, compiled_oracle
 from noisewise.models.graphical_model.structure import Structure, structure
 from tests.reference.graphical_reference import clique_marginals, covariance, estep_by_scipy

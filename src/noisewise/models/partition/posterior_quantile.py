@@ -31,19 +31,17 @@ from noisewise.artifact.sensitivity import Sensitivity, sensitivity
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.regression_question import (
+from noisewise.models.partition.sample_and_aggregate import (
     QUESTION_WORDS,
+    PartitionQuery,
     RegressionQuestion,
     flag,
+    lattice_codes,
+    publish_query,
     question_arguments,
     regression_question,
     share,
     whole_number,
-)
-from noisewise.models.partition.sample_and_aggregate import (
-    PartitionQuery,
-    lattice_codes,
-    publish_query,
 )
 from noisewise.privacy.arguments import positive
 from noisewise.privacy.budget import round_down

@@ -1,6 +1,6 @@
 """The budget ledger: what may be spent on each dataset, and what was.
 
-``accounts`` is the arithmetic, and says which names are one; ``rules`` the decisions,
+``accounts`` is the arithmetic, and says which names are one; ``spending_rules`` the decisions,
 ``hash_chain`` the audit, ``store`` the SQL both databases share; ``sqlite`` and ``postgres`` add
 what differs; ``ledger`` is the ledger itself, ``default_ledger`` the one that is kept unasked.
 """

@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 from noisewise.artifact import ArgumentError
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sources.arrow_datasets import DatasetBatches, dataset_selection
+from noisewise.privacy.sources.data_frames import PandasBatches, PolarsBatches, polars_selection
 from noisewise.privacy.sources.files import open_files
-from noisewise.privacy.sources.frames import PandasBatches, PolarsBatches, polars_selection
 from noisewise.privacy.sum_plan import Source
 
 ACCEPTED = (

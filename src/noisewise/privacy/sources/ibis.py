@@ -98,7 +98,7 @@ class IbisSource:
 
     def selection(self) -> KeptRecords:
         """Return which records the expression keeps of the table or view it is made from."""
-        from noisewise.privacy.sources.lineage import ibis_selection
+        from noisewise.privacy.sources.ibis_selection import ibis_selection
 
         return self._ask("looking up the table", lambda: ibis_selection(self._table))
 

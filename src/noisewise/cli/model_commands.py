@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Level, NoisewiseError
@@ -213,7 +213,7 @@ def argument_flags(owner: Owner) -> dict[str, Flag]:
 
 def command(
     name: str, summary: str, parameters: Iterable[inspect.Parameter], run: Callable[..., None]
-) -> Any:
+) -> TyperCommand:
     """Return a command for Typer's groups.
 
     Args:
@@ -234,13 +234,13 @@ def command(
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     alone = typer.Typer(add_completion=False)
     alone.command(name, help=summary)(call)
-    return typer.main.get_command(alone)
+    return cast(TyperCommand, typer.main.get_command(alone))
 
 
-class ModelCommands(Mapping[str, Any]):
+class ModelCommands(Mapping[str, TyperCommand]):
     """The commands of a group by name: one per model, made when it is asked for."""
 
-    def __init__(self, make: Callable[[Model], Any], has: Callable[[Owner], bool]) -> None:
+    def __init__(self, make: Callable[[Model], TyperCommand], has: Callable[[Owner], bool]) -> None:
         self._make, self._has = make, has
 
     def __iter__(self) -> Iterator[str]:
@@ -249,14 +249,14 @@ class ModelCommands(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> TyperCommand:
         if name not in models.names() or not self._has(models.find(name).owner()):
             raise KeyError(name)
         return self._make(models.find(name))
 
 
 def model_group(
-    make: Callable[[Model], Any], has: Callable[[Owner], bool] = lambda owner: True
+    make: Callable[[Model], TyperCommand], has: Callable[[Owner], bool] = lambda owner: True
 ) -> type[TyperGroup]:
     """Return the class of a group with one command per model.
 
