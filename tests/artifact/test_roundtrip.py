@@ -221,7 +221,7 @@ def test_schema_is_itself_valid_and_fresh_each_time() -> None:
     schema().clear()
     assert schema()["properties"]["version"] == {
         "description": schema()["properties"]["version"]["description"],
-        "const": release_files.VERSION,
+        "const": release_files.RELEASE_VERSION,
     }
 
 

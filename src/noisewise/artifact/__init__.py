@@ -1,7 +1,6 @@
 """THE WIRE: the one file between the owner and the analyst. numpy and the standard library only."""
 
-from noisewise.artifact.bounds import Bounds, Censored
-from noisewise.artifact.bounds_search import CandidateCounts, Selection
+from noisewise.artifact.bounds import Bounds, CandidateCounts, Censored, Selection
 from noisewise.artifact.errors import (
     AbsentError,
     ArgumentError,

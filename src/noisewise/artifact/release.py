@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from noisewise.artifact import validation
-from noisewise.artifact.bounds import Bounds
-from noisewise.artifact.bounds_search import Selection
+from noisewise.artifact.bounds import Bounds, Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.release_kinds import release_type

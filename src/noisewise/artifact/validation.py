@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.low_memory_json import Columns
+from noisewise.artifact.low_memory_json import NamedRows
 
 MANY = 100_000
 """Entries above which a set of them would take much memory (chosen)."""
@@ -41,7 +41,7 @@ def shown(value: object) -> str:
     """Return the value for an error message: on one line, printable and short, whatever it is."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    if isinstance(value, dict | Columns):
+    if isinstance(value, dict | NamedRows):
         return "a JSON object"
     if isinstance(value, list | tuple | np.ndarray):
         return f"a list of {len(value)}"

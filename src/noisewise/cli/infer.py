@@ -10,7 +10,7 @@ import typer
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import frame_table, plain_console, show_json
 from noisewise.cli.messages import Flag, in_shell_words
-from noisewise.cli.shared_options import (
+from noisewise.cli.options import (
     AsJson,
     ModelOptions,
     OtherCovariates,

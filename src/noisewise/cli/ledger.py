@@ -10,7 +10,7 @@ from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Receipt, Release, ReleaseError
 from noisewise.cli.console import plain_console, say, show_json
-from noisewise.cli.shared_options import AsJson
+from noisewise.cli.options import AsJson
 from noisewise.privacy.ledger import (
     Account,
     Cost,

@@ -17,7 +17,7 @@ from noisewise.artifact.user_warnings import LargeEpsilonWarning
 from noisewise.cli import model_commands
 from noisewise.cli.console import reading, show_json
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.shared_options import AsJson, check_writable, is_read_by
+from noisewise.cli.options import AsJson, check_writable, is_read_by
 from noisewise.models import Model, Owner
 from noisewise.privacy.ledger import Account, DefaultLedger, open_ledger, source_ledger
 from noisewise.privacy.ledger.accounts import decimal

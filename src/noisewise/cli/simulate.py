@@ -20,8 +20,7 @@ from noisewise.artifact import ArgumentError, Release
 from noisewise.cli import model_commands
 from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.parsing import parse_guesses, parse_number, parse_widths
-from noisewise.cli.shared_options import (
+from noisewise.cli.options import (
     AsJson,
     ModelOptions,
     OtherCovariates,
@@ -33,6 +32,9 @@ from noisewise.cli.shared_options import (
     check_page,
     check_writable,
     is_read_by,
+    parse_guesses,
+    parse_number,
+    parse_widths,
     read_options,
     read_prior_option,
 )

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
     from noisewise.models.exponential_family.posterior import FamilyPosterior
     from noisewise.models.graphical_model import GraphicalModelRelease, GraphicalOptions
+    from noisewise.models.graphical_model.fitted_model import GraphicalModel
     from noisewise.models.graphical_model.grouped_results import GraphicalGroups
-    from noisewise.models.graphical_model.model import GraphicalModel
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
     from noisewise.models.linear_regression.posterior import RegressionPosterior

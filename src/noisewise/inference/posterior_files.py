@@ -21,6 +21,7 @@ from noisewise import models
 from noisewise.artifact import ArgumentError, Level, Release, ReleaseError
 from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.validation import is_printable, levels, shown, text
+from noisewise.artifact.release_files import HDF5
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.inference.results import Posterior, Result
 
@@ -29,13 +30,11 @@ if TYPE_CHECKING:
 
     from noisewise.inference.netcdf import Group
 
-HDF5 = b"\x89HDF"
-"""How every netCDF file begins."""
 HEAD = 64
 """Bytes by which a model recognises its own format."""
 FORMAT = "noisewise-posterior"
 """What a posterior file calls itself."""
-VERSION = 2
+POSTERIOR_VERSION = 2
 """The version of that format which is written; 1, by version 0.1, has no digest and is read too."""
 GROUPS = ("posterior", "sample_stats", "prior", "observed_data")
 """The groups of a file."""
@@ -139,10 +138,10 @@ def _load_netcdf(path: Path) -> Posterior:
         raise ArgumentError(
             f"path: {str(path)!r} was not written by Posterior.save; open it with ArviZ instead"
         )
-    if said.get("noisewise_version") not in (1, VERSION):
+    if said.get("noisewise_version") not in (1, POSTERIOR_VERSION):
         raise ArgumentError(
             f"path: {str(path)!r} has posterior format {said.get('noisewise_version')}, this "
-            f"noisewise reads {VERSION}; use the noisewise that wrote it "
+            f"noisewise reads {POSTERIOR_VERSION}; use the noisewise that wrote it "
             f"({shown(said.get('noisewise_software'))}), or infer again from the release"
         )
     try:
@@ -286,7 +285,7 @@ def _attributes(post: Posterior) -> dict[str, str | int]:
     details = {k: v for k, v in post.details.items() if not _is_per_group(v)}
     return {
         "noisewise_format": FORMAT,
-        "noisewise_version": VERSION,
+        "noisewise_version": POSTERIOR_VERSION,
         "noisewise_software": SOFTWARE,
         "method": post.method,
         "parameters": json.dumps(list(post.draws)),

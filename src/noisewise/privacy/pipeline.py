@@ -36,7 +36,7 @@ from noisewise.artifact import (
 )
 from noisewise.artifact import validation as wire
 from noisewise.artifact.atomic_file import stop_if_ending
-from noisewise.artifact.bounds_search import UNSURE_SHARE, visible_count
+from noisewise.artifact.bounds import UNSURE_SHARE, visible_count
 from noisewise.artifact.release_files import MAX_BYTES
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.artifact.statistics import MAX_ROWS

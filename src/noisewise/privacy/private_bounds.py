@@ -33,8 +33,7 @@ import math
 import numpy as np
 
 from noisewise.artifact import Bounds, CandidateCounts, Censored, Noise, Selection
-from noisewise.artifact.bounds import Sides
-from noisewise.artifact.bounds_search import MAX_WINDOW, RecordCounts, visible_count
+from noisewise.artifact.bounds import MAX_WINDOW, RecordCounts, Sides, visible_count
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import Terms

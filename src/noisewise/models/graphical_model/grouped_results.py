@@ -14,7 +14,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
 from noisewise.inference.results import Result
-from noisewise.models.graphical_model.model import (
+from noisewise.models.graphical_model.fitted_model import (
     MODEL_FORMAT,
     GraphicalModel,
     model_from_json,

@@ -43,9 +43,9 @@ from noisewise.models.graphical_model.fisher_information import (
     sandwich_correction,
     unwhiten,
 )
+from noisewise.models.graphical_model.fitted_model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle, describe_size
 from noisewise.models.graphical_model.maximum_likelihood import maximise_likelihood
-from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.numerics import clear_numpyro_loops

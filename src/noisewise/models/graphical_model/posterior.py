@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
-from noisewise.models.graphical_model.model import (
+from noisewise.models.graphical_model.fitted_model import (
     GraphicalModel,
     TablesResult,
     model_from_json,

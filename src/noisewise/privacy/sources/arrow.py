@@ -40,7 +40,7 @@ MAX_NAMES_LISTED = 20
 Types = list[tuple[str, pa.DataType | None]]
 """Columns in order, and their types where they have one."""
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class Batches(Protocol):
@@ -66,7 +66,7 @@ class Batches(Protocol):
         """Return the error of a reading that failed; without a plan, of the first look at it."""
 
 
-def guarded(step: Callable[[], Result], explain: Callable[[], NoisewiseError]) -> Result:
+def guarded(step: Callable[[], T], explain: Callable[[], NoisewiseError]) -> T:
     """Return what a step gives; a library's exception is withheld, for it may quote values.
 
     It is withheld as cause and context of the error too.

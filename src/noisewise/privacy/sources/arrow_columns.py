@@ -104,7 +104,7 @@ def _holds_numbers(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in kinds)
 
 
-def is_text(kind: pa.DataType) -> bool:
+def holds_text(kind: pa.DataType) -> bool:
     """Return whether a column of the type holds text."""
     t = pa.types
     return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
@@ -114,14 +114,14 @@ def is_codable(kind: pa.DataType) -> bool:
     """Return whether a column of the type is read as categories or ids."""
     if pa.types.is_dictionary(kind):
         return is_codable(kind.value_type)
-    return is_text(kind) or (_holds_numbers(kind) and not pa.types.is_decimal(kind))
+    return holds_text(kind) or (_holds_numbers(kind) and not pa.types.is_decimal(kind))
 
 
 def column_floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
     """Return float64 with NaN for NULL; a copy only where there are NULLs or another type."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if spelled and is_text(column.type):
+    if spelled and holds_text(column.type):
         column = csv_numbers.floats(column)
     if column.type != pa.float64():
         if not is_numeric(column.type):
@@ -141,7 +141,7 @@ def column_floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
 def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.ndarray:
     """Return the index of each value in the public list; -1 missing, -2 unlisted."""
     if pa.types.is_dictionary(column.type):
-        if is_text(column.type.value_type) and len(column.dictionary) <= len(column):
+        if holds_text(column.type.value_type) and len(column.dictionary) <= len(column):
             # Every distinct text is looked up once; the last index stands for NULL.
             distinct = pa.concat_arrays([column.dictionary, pa.nulls(1, column.type.value_type)])
             of_text = level_indices(distinct, code)
@@ -149,10 +149,10 @@ def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.nd
             return np.asarray(of_text[places.to_numpy(zero_copy_only=False)])
         column = column.dictionary_decode()
     textual = isinstance(code.levels[0], str)
-    if spelled and is_text(column.type) and not textual:
+    if spelled and holds_text(column.type) and not textual:
         index = csv_numbers.positions(column, code)
     else:
-        if is_text(column.type) != textual and not pa.types.is_null(column.type):
+        if holds_text(column.type) != textual and not pa.types.is_null(column.type):
             raise list_mismatch(code)
         if spelled:
             csv_numbers.check_levels(column, code)

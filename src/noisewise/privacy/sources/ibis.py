@@ -57,7 +57,7 @@ ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "py
 UNFIT_ENGINES = {"sqlite": "SQLite"}
 """Engines that cannot form the sums, by Ibis's name for them (no cast from text to double)."""
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 def connect(url: str) -> IbisSource:
@@ -250,8 +250,8 @@ class IbisSource:
     def _fetch(self, step: str, query: Callable[[], ir.Table]) -> pa.Table:
         return self._ask(step, lambda: _collected(query()))
 
-    def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
-        def quietly() -> Answer:
+    def _ask(self, step: str, question: Callable[[], T]) -> T:
+        def quietly() -> T:
             with spark_log_off(self._table.get_backend()):
                 return question()
 
