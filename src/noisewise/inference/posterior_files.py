@@ -20,8 +20,8 @@ import numpy as np
 from noisewise import models
 from noisewise.artifact import ArgumentError, Level, Release, ReleaseError
 from noisewise.artifact.atomic_file import atomic_write
-from noisewise.artifact.validation import is_printable, levels, shown, text
 from noisewise.artifact.release_files import HDF5
+from noisewise.artifact.validation import is_printable, levels, shown, text
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.inference.results import Posterior, Result
 
