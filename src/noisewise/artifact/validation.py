@@ -159,13 +159,13 @@ class Fields:
         self.where = where
 
     def take(self, name: str) -> Any:
-        """Return the field; a ReleaseError where it is missing."""
+        """Return the field, which its taker checks; a ReleaseError where it is missing."""
         if name not in self._left:
             raise ReleaseError(f"{self.where}: {name!r} is missing")
         return self._left.pop(name)
 
     def optional(self, name: str) -> Any:
-        """Return the field, or None where it is missing."""
+        """Return the field, which its taker checks, or None where it is missing."""
         return self._left.pop(name, None)
 
     def items(self, name: str) -> list[Any]:

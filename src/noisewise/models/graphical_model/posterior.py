@@ -19,7 +19,7 @@ from noisewise.models.graphical_model.fitted_model import (
     model_from_json,
     model_to_json,
 )
-from noisewise.models.graphical_model.serialisation import ArrayArchive, parse_json, write_arrays
+from noisewise.models.graphical_model.model_files import ArrayArchive, parse_json, write_arrays
 from noisewise.models.graphical_model.structure import (
     Clique,
     check_probability,
