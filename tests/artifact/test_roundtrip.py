@@ -118,18 +118,11 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(
         regression("gaussian").save(old)
 
 
-def test_an_interrupted_save_leaves_the_old_file(
-    old: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("place", "step"), [(os, "fsync"), (release_files, "dumps")])
+def test_a_save_that_is_interrupted_or_cannot_be_encoded_leaves_the_old_file(
+    place: Any, step: str, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        regression("gaussian").save(old)
-
-
-def test_a_release_that_cannot_be_encoded_leaves_the_old_file(
-    old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(release_files, "dumps", interrupted)
+    monkeypatch.setattr(place, step, interrupted)
     with pytest.raises(KeyboardInterrupt):
         regression("gaussian").save(old)
 
