@@ -15,7 +15,7 @@ import pytest
 from noisewise import datasets
 from noisewise.artifact import Bounds, DataError
 from noisewise.privacy import sum_plan
-from noisewise.privacy.lattice import Coded, Multiplicand, Scaled, ScaledProduct, boxed
+from noisewise.privacy.lattice import Coded, Multiplicand, Outside, Scaled, ScaledProduct, boxed
 from noisewise.privacy.sources import pushdown
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, ProductSums, SumPlan, Sums
@@ -131,6 +131,16 @@ def test_cells_too_many_to_be_summed_all_together(
     monkeypatch.setattr(sum_plan, "MAX_JOINT_CELLS", 0)
     for name in ("three factors", "interactions, filled", "interactions, grouped"):
         assert_same(load(path, table()).sum(PLANS[name]), oracle(name))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_filled_column_counts_every_record(load: Any, path: str) -> None:
+    """From which the number of records left out follows."""
+    gaps = pa.table({"x": pa.array([1.5, None, 7.0, None, None]), "y": [1.0, None, 2.0, 3.0, 4.0]})
+    everyone = SumPlan((ProductSums((Outside("x", 0.0, 1.0, 0.0),), ((),)),))
+    complete = SumPlan((ProductSums((Outside("x", 0.0, 1.0), Outside("y", 0.0, 1.0)), ((),)),))
+    source = load(path, gaps)
+    assert [source.sum(p).sizes.tolist() for p in (everyone, complete)] == [[5], [2]]
 
 
 @pytest.mark.parametrize("path", QUICK)

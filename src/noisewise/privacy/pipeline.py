@@ -191,9 +191,7 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
     statistics = order.specify(bounds)
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
     public = PublicColumns(bounds, order.fill, order.other)
-    parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
-    plan = SumPlan(parts, order.group_code, order.person, order.where)
-    sums = reader.sum(plan, order.options.progress)
+    sums = _sum(reader, statistics, public, order)
     refuse_unfit(sums, order)
     refuse_few_records(sums.sizes, order)
     if not order.terms.count:
@@ -205,6 +203,29 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
     return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+
+
+def _sum(
+    reader: Source, statistics: tuple[Statistic, ...], public: PublicColumns, order: Order
+) -> Sums:
+    """Return the sums of all statistics, part by part, and what stood in the way.
+
+    Records left out are those selected less those complete, two counts of one record at most each.
+    """
+    parts = [find_privacy(s.kind).part(s, public) for s in statistics]
+    apart = [find_privacy(s.kind).counts_left_out for s in statistics]
+    together = tuple(part for part, alone in zip(parts, apart, strict=True) if not alone)
+    plan = SumPlan(together, order.group_code, order.person, order.where)
+    sums = reader.sum(plan, order.options.progress)
+    counted = iter(sums.parts)
+    values = []
+    for part, alone in zip(parts, apart, strict=True):
+        if alone:
+            everyone = reader.sum(SumPlan((part,), where=order.where), order.options.progress)
+            values.append(np.array([[everyone.sizes.sum() - sums.sizes.sum()]], np.int64))
+        else:
+            values.append(next(counted))
+    return replace(sums, parts=tuple(values))
 
 
 def check_columns(reader: Source, order: Order, numeric: tuple[str, ...] = ()) -> None:

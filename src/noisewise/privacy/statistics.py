@@ -21,6 +21,7 @@ from noisewise.artifact import (
     Bounds,
     Clamped,
     Gram,
+    LeftOut,
     Level,
     Monomials,
     PersonTables,
@@ -80,6 +81,10 @@ class StatisticPrivacy(ABC, Generic[S]):
     weight: float = 1.0
     """The relative share of the budget where the owner names none."""
 
+    counts_left_out: bool = False
+    """Whether the statistic is the number of records of its part that are not complete. Such a part
+    is read on its own, since a record counts elsewhere only where all columns are present."""
+
     @abstractmethod
     def part(self, statistic: S, columns: PublicColumns) -> Part:
         """Return what to sum over the records; the sums become the statistic's integers."""
@@ -89,7 +94,7 @@ class StatisticPrivacy(ABC, Generic[S]):
         return sums
 
 
-PRIVACY_PARTS = ("part", "integers", "weight")
+PRIVACY_PARTS = ("part", "integers", "weight", "counts_left_out")
 """What the privacy core must know of every statistic."""
 
 _PRIVACY: dict[str, StatisticPrivacy[Any]] = {}
@@ -255,6 +260,19 @@ class ClampedPrivacy(StatisticPrivacy[Clamped]):
             for c in statistic.columns
         )
         return ProductSums(outside, statistic.products)
+
+
+@register_privacy(LeftOut.kind)
+class LeftOutPrivacy(StatisticPrivacy[LeftOut]):
+    """How many records have gaps."""
+
+    weight = ClampedPrivacy.weight
+    """A hint, too."""
+    counts_left_out = True
+
+    def part(self, statistic: LeftOut, columns: PublicColumns) -> Part:
+        """Return a count of all records: whatever is missing in the one column read is filled."""
+        return ProductSums((Outside(next(iter(columns.bounds)), 0.0, 1.0, 0.0),), ((),))
 
 
 @register_privacy(ProbabilitySums.kind)
