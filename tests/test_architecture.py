@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import importlib.util
@@ -28,6 +29,14 @@ WRITTEN_BY_READERS = {
     "posterior.nc", "prior.json", "check.json", "model.json", "settings.json", "expected.json",
 }  # fmt: skip
 """Names of files that every model has, or that a page's own commands write."""
+
+READING_ORDERS = (
+    "artifact", "cli", "models/graphical_model", "models/partition", "privacy", "privacy/ledger",
+    "privacy/sources", "simulate",
+)  # fmt: skip
+"""Packages whose head says what each file is for."""
+PARTS_OF_A_MODEL = {"__init__", "release", "analyst", "simulate", "report"}
+"""Files that every package or model has; the architecture page explains them."""
 
 
 @functools.cache
@@ -63,6 +72,16 @@ def test_every_import_in_the_table_names_a_package() -> None:
     for _, _, allowed in rows(ARCHITECTURE, "package"):
         for name in re.findall(r"`([\w/.]+)`", allowed):
             assert name == "release.py" or (SOURCE / name).exists(), name
+
+
+@pytest.mark.parametrize("package", READING_ORDERS)
+def test_the_head_of_a_package_names_its_files(package: str) -> None:
+    """A stranger reads there what each file is for; none is forgotten."""
+    head = ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text("utf-8"))) or ""
+    named = set(re.findall(r"``(\w+)``", head))
+    files = {path.stem for path in (SOURCE / package).glob("*.py")} - PARTS_OF_A_MODEL
+    folders = {path.parent.name for path in (SOURCE / package).glob("*/__init__.py")}
+    assert not (files | folders) - named
 
 
 def test_where_to_begin_reading() -> None:

@@ -41,7 +41,7 @@ RECORD = (
     Step("owner", "Share what ε and δ allow among the statistics",
          "privacy.budget:shares"),
     Step("owner", "Look up how far one person can move each statistic",
-         "privacy.statistic_privacy:sensitivity"),
+         "artifact.sensitivity:sensitivity"),
     Step("owner", "Choose the least noise whose privacy map keeps the promise",
          "privacy.mechanisms:calibrate"),
     Step("owner", "Open the table; refuse filters that the neighbours do not allow",
@@ -61,13 +61,13 @@ RECORD = (
     Step("wire", "Refuse a release that contradicts itself",
          "artifact.consistency:check_release"),
     Step("wire", "Write one JSON file with a digest, whole or not at all",
-         "artifact.codec:save"),
+         "artifact.release_files:save"),
 )  # fmt: skip
 """From a row of the sensitive table to the file, for linear regression."""
 
 RELEASE = (
     Step("wire", "Read the file strictly, compare its digest",
-         "artifact.codec:load"),
+         "artifact.release_files:load"),
     Step("wire", "Refuse a release that contradicts itself, or costs more than it claims",
          "artifact.consistency:check_release"),
     Step("analyst", "Find the model by the name in the file",

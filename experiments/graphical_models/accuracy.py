@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments.graphical_models import baselines, simulate
 from noisewise.models.graphical_model import collective_em, maximum_likelihood
-from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.problem import TablesProblem
 
 GRAPHS = ("chain", "third-order", "erdos-renyi")

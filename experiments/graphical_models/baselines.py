@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.models.graphical_model import maximum_likelihood
+from noisewise.models.graphical_model.fitted_model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.maximum_likelihood import maximise_likelihood
-from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.problem import TablesProblem
 
 LAMBDAS = (1e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)

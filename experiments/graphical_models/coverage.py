@@ -28,8 +28,8 @@ from experiments.graphical_models import baselines
 from experiments.graphical_models.accuracy import Cell, options, releases
 from noisewise.inference.adaptation import TARGET_ACCEPTANCE
 from noisewise.models.graphical_model import nuts
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.marginal_oracle import Oracle
-from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 
 STAGES = ("prepare", "sample", "judge")

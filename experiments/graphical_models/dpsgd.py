@@ -28,8 +28,8 @@ from scipy import sparse
 
 from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import EPSILONS, GRAPHS, options
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle
-from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.structure import Structure
 
 CLIP = 2.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.exponential_families.simulate import discrete_laplace
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.marginal_oracle import choose_oracle
-from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.models.graphical_model.structure import Structure, structure
 

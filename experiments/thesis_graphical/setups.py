@@ -19,7 +19,7 @@ import pandas as pd
 from experiments.graphical_models import simulate
 from experiments.graphical_models.accuracy import GRAPHS
 from experiments.reproduce.store import TrialStore
-from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.problem import TablesProblem
 
 SAMPLED = 1_000_000

@@ -20,8 +20,8 @@ from experiments.exponential_families.simulate import discrete_laplace
 from experiments.graphical_models import dpsgd
 from noisewise import datasets
 from noisewise.datasets import STEPS, UNSEEN, place_names
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.marginal_oracle import choose_oracle
-from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.models.graphical_model.structure import Structure, structure
 

@@ -12,7 +12,7 @@ import sys
 
 if os.path.basename(getattr(sys, "argv", [""])[0]) == "noisewise":
     # The command itself: an interrupt must be understood while what follows is loaded.
-    import noisewise.cli.first_moments  # noqa: F401
+    import noisewise.cli.early_interrupt  # noqa: F401
 
 import importlib
 from typing import TYPE_CHECKING
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from noisewise.inference import Posterior, Prediction, Result, infer, load, load_posterior
     from noisewise.models.exponential_family.families import register_family
     from noisewise.models.exponential_family.family import Conjugate, Family
-    from noisewise.models.graphical_model.groups import GraphicalGroups
-    from noisewise.models.graphical_model.model import GraphicalModel
+    from noisewise.models.graphical_model.fitted_model import GraphicalModel
+    from noisewise.models.graphical_model.grouped_results import GraphicalGroups
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.simulate.calibration_check import check
     from noisewise.simulate.planning import plan
@@ -84,8 +84,8 @@ _HOMES = {
     ),
     "Conjugate": "noisewise.models.exponential_family.family",
     "Family": "noisewise.models.exponential_family.family",
-    "GraphicalGroups": "noisewise.models.graphical_model.groups",
-    "GraphicalModel": "noisewise.models.graphical_model.model",
+    "GraphicalGroups": "noisewise.models.graphical_model.grouped_results",
+    "GraphicalModel": "noisewise.models.graphical_model.fitted_model",
     "GraphicalPosterior": "noisewise.models.graphical_model.posterior",
     "register_family": "noisewise.models.exponential_family.families",
     **dict.fromkeys(("check", "plan"), "noisewise.simulate"),

@@ -37,7 +37,7 @@ from noisewise.artifact import (
     Statistic,
     Tables,
 )
-from noisewise.artifact.bounds_search import RecordCounts
+from noisewise.artifact.bounds import RecordCounts
 from noisewise.artifact.guarantee import zcdp_epsilon
 from noisewise.artifact.sensitivity import Relation, relation_of, sensitivity
 from noisewise.artifact.statistics import CellSum, CellSums

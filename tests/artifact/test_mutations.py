@@ -24,7 +24,7 @@ import pandas as pd  # before memory is measured: tables need it
 import pytest
 from rich.console import Console
 
-from noisewise.artifact import Release, ReleaseError, codec
+from noisewise.artifact import Release, ReleaseError, release_files
 from noisewise.artifact.schema import schema
 from noisewise.artifact.validation import is_printable
 from noisewise.cli import inspect
@@ -62,7 +62,7 @@ def loaded(content: str | bytes) -> Release | None:
 
     The way in which large files are parsed must come to the same result.
     """
-    release = parsed_as(content, codec.PLAIN_BYTES)
+    release = parsed_as(content, release_files.PLAIN_BYTES)
     large = parsed_as(content, 0)
     assert (large is None) == (release is None)
     assert release is None or large == release
@@ -72,7 +72,7 @@ def loaded(content: str | bytes) -> Release | None:
 def parsed_as(content: str | bytes, plain_bytes: int) -> Release | None:
     """The release, read as a file that is larger than so many bytes is read."""
     with pytest.MonkeyPatch.context() as patch, bounded():
-        patch.setattr(codec, "PLAIN_BYTES", plain_bytes)
+        patch.setattr(release_files, "PLAIN_BYTES", plain_bytes)
         try:
             return Release.from_json(content)
         except ReleaseError as error:

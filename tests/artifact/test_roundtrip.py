@@ -18,7 +18,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from noisewise.artifact import Block, Release, ReleaseError, atomic_file, codec
+from noisewise.artifact import Block, Release, ReleaseError, atomic_file, release_files
 from noisewise.artifact.schema import schema
 from tests.artifact.factories import FACTORIES, content_of, redigested, regression
 from tests.artifact.refusals import Edit, drop, put
@@ -118,18 +118,11 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(
         regression("gaussian").save(old)
 
 
-def test_an_interrupted_save_leaves_the_old_file(
-    old: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("place", "step"), [(os, "fsync"), (release_files, "dumps")])
+def test_a_save_that_is_interrupted_or_cannot_be_encoded_leaves_the_old_file(
+    place: Any, step: str, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        regression("gaussian").save(old)
-
-
-def test_a_release_that_cannot_be_encoded_leaves_the_old_file(
-    old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(codec, "dumps", interrupted)
+    monkeypatch.setattr(place, step, interrupted)
     with pytest.raises(KeyboardInterrupt):
         regression("gaussian").save(old)
 
@@ -221,7 +214,7 @@ def test_schema_is_itself_valid_and_fresh_each_time() -> None:
     schema().clear()
     assert schema()["properties"]["version"] == {
         "description": schema()["properties"]["version"]["description"],
-        "const": codec.VERSION,
+        "const": release_files.RELEASE_VERSION,
     }
 
 

@@ -22,7 +22,7 @@ from noisewise.artifact import (
     Release,
     ReleaseError,
     Tables,
-    codec,
+    release_files,
 )
 from tests.artifact.factories import guarantee, noise
 
@@ -53,7 +53,7 @@ def national() -> Release:
 
 def test_seventy_thousand_groups_fit_one_file(national: Release, tmp_path: Path) -> None:
     path = national.save(tmp_path / "national.json")
-    assert path.stat().st_size < codec.MAX_BYTES / 20
+    assert path.stat().st_size < release_files.MAX_BYTES / 20
     assert Release.load(path) == national
 
 

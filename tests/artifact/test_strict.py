@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from noisewise.artifact import Release, ReleaseError, codec
+from noisewise.artifact import Release, ReleaseError, release_files
 from tests.artifact.factories import FACTORIES, content_of, redigested, regression
 from tests.artifact.refusals import check_case, drop, put, refused
 
@@ -115,15 +115,15 @@ def test_an_oversize_file_is_refused_unread(
 ) -> None:
     path = tmp_path / "big.json"
     with path.open("wb") as file:
-        file.truncate(codec.MAX_BYTES + 1)  # sparse: it takes no disk
-    monkeypatch.setattr(codec, "open", lambda *_: pytest.fail("was opened"), raising=False)
+        file.truncate(release_files.MAX_BYTES + 1)  # sparse: it takes no disk
+    monkeypatch.setattr(release_files, "open", lambda *_: pytest.fail("was opened"), raising=False)
     unreadable(path, "big.json is larger than 256 MiB")
 
 
 def test_a_pipe_is_read_only_as_far_as_a_release_may_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(codec, "MAX_BYTES", 1000)
+    monkeypatch.setattr(release_files, "MAX_BYTES", 1000)
     read, write = os.pipe()
     os.write(write, b" " * 50_000)
     unreadable(f"/dev/fd/{read}", "larger than")
@@ -133,7 +133,7 @@ def test_a_pipe_is_read_only_as_far_as_a_release_may_go(
 
 
 def test_oversize_content_is_refused_unparsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "MAX_BYTES", len(TEXT) - 1)
+    monkeypatch.setattr(release_files, "MAX_BYTES", len(TEXT) - 1)
     refused(TEXT, "larger than")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError
-from noisewise.cli import parsing, results
+from noisewise.cli import options, results
 
 Run = Callable[..., Any]
 
@@ -99,8 +99,8 @@ def test_a_plan_takes_the_same_words(noisewise: Run) -> None:
 
 
 def test_dates_in_bounds(release: Run) -> None:
-    assert parsing.parse_bounds("1920-01-01,1970-01-02", "--bounds") == (-18263, 1)
-    assert parsing.parse_bounds("-1,20200101", "--bounds") == (-1, 20200101)
+    assert options.parse_bounds("1920-01-01,1970-01-02", "--bounds") == (-18263, 1)
+    assert options.parse_bounds("-1,20200101", "--bounds") == (-1, 20200101)
     ended = release("--x", "age", "--y", "wages", "--bounds", "age=1920-01-01,2010-13-01")
     assert "--bounds age: '2010-13-01' is not a number" in ended.err
 

@@ -11,9 +11,9 @@ import pytest
 
 import noisewise as nw
 from noisewise.cli.messages import Flag, translate
+from noisewise.cli.model_commands import argument_flags
 from noisewise.cli.reference import reference
-from noisewise.cli.words import argument_flags
-from noisewise.privacy.sources.column_types import describe_type
+from noisewise.privacy.sources.arrow_columns import describe_type
 
 Run = Callable[..., Any]
 

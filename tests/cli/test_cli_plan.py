@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from noisewise.artifact import ArgumentError
-from noisewise.cli.parsing import parse_guesses, parse_widths
+from noisewise.cli.options import parse_guesses, parse_widths
 from tests.cli.conftest import Ended
 
 BASE = ("plan", "linear-regression", "--x", "a", "--y", "b", "--epsilon", "1,2")

@@ -223,7 +223,7 @@ def test_an_interrupt_is_understood_before_anything_is_loaded(tmp_path: Path) ->
     words = [sys.executable, "-X", "importtime", str(command), "--help"]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
     loaded = [line.rpartition("|")[2].strip() for line in said.splitlines()]
-    ready = loaded.index("noisewise.cli.first_moments")
+    ready = loaded.index("noisewise.cli.early_interrupt")
     assert loaded[loaded.index("site") + 1 : ready] == ["__future__", "noisewise.cli"]
 
 

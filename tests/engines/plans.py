@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from noisewise.artifact import Bounds, Gram, Level, Monomials
 from noisewise.artifact.statistics import CellSum, CellSums
 from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.lattice import Coded, Multiplicand, Outside, ScaledProduct, boxed, scaled
 from noisewise.privacy.private_bounds import outward
-from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
-from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan
+from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
 from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
+
+
+def assert_same(found: Sums, expected: Sums) -> None:
+    """Sums, sizes and columns in the way are those expected, to the last integer."""
+    np.testing.assert_array_equal(found.sizes, expected.sizes)
+    for part, other in zip(found.parts, expected.parts, strict=True):
+        assert part.dtype == np.int64
+        np.testing.assert_array_equal(part, other)
+    assert (found.missing, found.unlisted) == (expected.missing, expected.unlisted)
 
 
 def gram(fill: bool) -> ProductSums:

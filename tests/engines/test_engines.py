@@ -15,13 +15,13 @@ import pytest
 from noisewise import datasets
 from noisewise.artifact import Bounds, DataError
 from noisewise.privacy import sum_plan
-from noisewise.privacy.lattice import Coded, Multiplicand, Scaled, ScaledProduct, boxed
+from noisewise.privacy.lattice import Coded, Multiplicand, Outside, Scaled, ScaledProduct, boxed
 from noisewise.privacy.sources import pushdown
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, ProductSums, SumPlan, Sums
 from tests.documents import ROOT, run
 from tests.engines.engines import ENGINES
-from tests.engines.plans import PLANS, cells, gram, histogram
+from tests.engines.plans import PLANS, assert_same, cells, gram, histogram
 from tests.engines.table import CITIES, TRACTS, nasty, shuffled
 from tests.reference.sums_reference import reference_sums
 
@@ -60,14 +60,6 @@ def table(*, mixed: bool = False, unlisted: bool = False) -> pa.Table:
     return shuffled(made) if mixed else made
 
 
-def same(found: Sums, expected: Sums) -> bool:
-    np.testing.assert_array_equal(found.sizes, expected.sizes)
-    for part, other in zip(found.parts, expected.parts, strict=True):
-        assert part.dtype == np.int64
-        np.testing.assert_array_equal(part, other)
-    return (found.missing, found.unlisted) == (expected.missing, expected.unlisted)
-
-
 @cache
 def oracle(name: str) -> Sums:
     return reference_sums(table().to_pylist(), PLANS[name])
@@ -76,13 +68,13 @@ def oracle(name: str) -> Sums:
 @pytest.mark.parametrize(("name", "path"), CASES)
 def test_integers_are_the_oracles(load: Any, name: str, path: str) -> None:
     assert oracle(name).sizes.sum() > ROWS / 10  # the plan is not empty of records
-    assert same(load(path, table()).sum(PLANS[name]), oracle(name))
+    assert_same(load(path, table()).sum(PLANS[name]), oracle(name))
 
 
 @pytest.mark.parametrize("path", QUICK)
 def test_the_order_of_records_does_not_matter(load: Any, path: str) -> None:
     name = "all, grouped"
-    assert same(load(path, table(mixed=True)).sum(PLANS[name]), oracle(name))
+    assert_same(load(path, table(mixed=True)).sum(PLANS[name]), oracle(name))
 
 
 @pytest.mark.parametrize("path", QUICK)
@@ -91,7 +83,7 @@ def test_unlisted_values_drop_the_record_and_name_the_column(load: Any, path: st
     plan = SumPlan((gram(fill=True), cells(fill=False)), Coded("tract", TRACTS))
     expected = reference_sums(table(unlisted=True).to_pylist(), plan)
     assert expected.unlisted == ("city", "code", "grade", "tract")
-    assert same(source.sum(plan), expected)
+    assert_same(source.sum(plan), expected)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -104,7 +96,7 @@ def test_more_groups_than_the_list_knows(load: Any, path: str, kind: type) -> No
     expected = reference_sums(records.to_pylist(), plan)
     assert expected.unlisted == ("crowd",)
     assert len(expected.missing) > 2
-    assert same(load(path, records).sum(plan), expected)
+    assert_same(load(path, records).sum(plan), expected)
 
 
 @pytest.mark.parametrize("path", QUICK)
@@ -113,7 +105,7 @@ def test_a_long_list_of_categories(load: Any, path: str) -> None:
     code = Coded("crowd", tuple(str(key) for key in range(400)), fill="0")
     plan = SumPlan((gram(fill=False), CellCounts((code,), ((0,),))))
     expected = reference_sums(records.to_pylist(), plan)
-    assert same(load(path, records).sum(plan), expected)
+    assert_same(load(path, records).sum(plan), expected)
 
 
 @cache
@@ -129,7 +121,7 @@ def test_more_sums_than_fit_into_one_answer(
     load: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(pushdown, "MAX_SUMS_PER_QUERY", 4)
-    assert same(load("duckdb", table()).sum(PLANS[name]), oracle(name))
+    assert_same(load("duckdb", table()).sum(PLANS[name]), oracle(name))
 
 
 @pytest.mark.parametrize("path", PATHS[:-1])
@@ -138,7 +130,17 @@ def test_cells_too_many_to_be_summed_all_together(
 ) -> None:
     monkeypatch.setattr(sum_plan, "MAX_JOINT_CELLS", 0)
     for name in ("three factors", "interactions, filled", "interactions, grouped"):
-        assert same(load(path, table()).sum(PLANS[name]), oracle(name))
+        assert_same(load(path, table()).sum(PLANS[name]), oracle(name))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_filled_column_counts_every_record(load: Any, path: str) -> None:
+    """From which the number of records left out follows."""
+    gaps = pa.table({"x": pa.array([1.5, None, 7.0, None, None]), "y": [1.0, None, 2.0, 3.0, 4.0]})
+    everyone = SumPlan((ProductSums((Outside("x", 0.0, 1.0, 0.0),), ((),)),))
+    complete = SumPlan((ProductSums((Outside("x", 0.0, 1.0), Outside("y", 0.0, 1.0)), ((),)),))
+    source = load(path, gaps)
+    assert [source.sum(p).sizes.tolist() for p in (everyone, complete)] == [[5], [2]]
 
 
 @pytest.mark.parametrize("path", QUICK)
@@ -154,7 +156,7 @@ def test_decimals_are_rounded_once(load: Any, path: str) -> None:
     """On a lattice as fine as the floats themselves, one ulp more or less is one step."""
     feature = Scaled("price", 1.6, 1.6 + 2.0**-38, 1.6, 2.0**52, 0, 2**14)
     plan = SumPlan((ProductSums((feature,), ((0,),)),))
-    assert same(load(path, DECIMALS).sum(plan), reference_sums(DECIMALS.to_pylist(), plan))
+    assert_same(load(path, DECIMALS).sum(plan), reference_sums(DECIMALS.to_pylist(), plan))
 
 
 @pytest.mark.parametrize("path", QUICK)
@@ -168,7 +170,7 @@ def test_dates_are_days(load: Any, path: str) -> None:
         boxed("", Bounds(-180_000, 180_000), bits=15),
     )
     plan = SumPlan((ProductSums((*features, days), ((0,), (1,), (0, 1), (1, 1), (2, 2))),))
-    assert same(load(path, DATES).sum(plan), reference_sums(DATES.to_pylist(), plan))
+    assert_same(load(path, DATES).sum(plan), reference_sums(DATES.to_pylist(), plan))
     if path != "spark":  # there a time of a zone has the day of the session's zone
         with pytest.raises(
             DataError, match="'zoned' must be numeric, but holds dates and times of"
@@ -214,9 +216,9 @@ def test_a_million_records_on_every_engine(load: Any) -> None:
     for plan in PLANS.values():
         expected = ArrowSource(TableBatches(records)).sum(plan)
         for rows in (1_000, 2**17, 2**21):
-            assert same(ArrowSource(TableBatches(shuffled(records), rows)).sum(plan), expected)
+            assert_same(ArrowSource(TableBatches(shuffled(records), rows)).sum(plan), expected)
         for engine in ENGINES:
-            assert same(load(engine, records).sum(plan), expected)
+            assert_same(load(engine, records).sum(plan), expected)
 
 
 def test_the_guide_to_engines(

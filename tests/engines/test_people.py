@@ -19,9 +19,10 @@ from noisewise.privacy.lattice import Coded
 from noisewise.privacy.mechanisms import Calibrated
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
-from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan, Sums
+from noisewise.privacy.sum_plan import CellCounts, Person, SumPlan
 from tests.engines.engines import ENGINES
 from tests.engines.people import LEVELS, LOCAL, MANY, USERS, VALUES, local, plans, tables
+from tests.engines.plans import assert_same
 from tests.reference.sums_reference import reference_sums
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.*127.0.0.1:ResourceWarning")
@@ -45,14 +46,6 @@ def give(load: Any, tmp_path_factory: pytest.TempPathFactory) -> Give:
     return source
 
 
-def same(found: Sums, expected: Sums) -> None:
-    np.testing.assert_array_equal(found.sizes, expected.sizes)
-    for part, other in zip(found.parts, expected.parts, strict=True):
-        assert part.dtype == np.int64
-        np.testing.assert_array_equal(part, other)
-    assert (found.missing, found.unlisted) == (expected.missing, expected.unlisted)
-
-
 @pytest.mark.parametrize("path", QUICK)
 def test_integers_are_the_oracles(give: Give, path: str) -> None:
     """Any table, any plan: one record or many, K no power of two, gaps, strangers, no rows."""
@@ -63,7 +56,7 @@ def test_integers_are_the_oracles(give: Give, path: str) -> None:
         if path == "csv" and {"7", "7.0"} <= set(table["user"].to_pylist()):
             return  # In two files of one table these are refused: see test_csv_records.
         found = open_source(give(path, table)).sum(plan)
-        same(found, reference_sums(table.to_pylist(), plan))
+        assert_same(found, reference_sums(table.to_pylist(), plan))
 
     check()
 
@@ -72,7 +65,7 @@ def test_integers_are_the_oracles(give: Give, path: str) -> None:
 @given(tables(plain=False), plans(), st.integers(1, 10))
 def test_batches_do_not_matter(table: pa.Table, plan: SumPlan, rows: int) -> None:
     found = ArrowSource(TableBatches(table, rows)).sum(plan)
-    same(found, reference_sums(table.to_pylist(), plan))
+    assert_same(found, reference_sums(table.to_pylist(), plan))
 
 
 def everything(rows: int = 400, seed: int = 0) -> pa.Table:
@@ -106,7 +99,7 @@ def test_everything_at_once(give: Give, path: str) -> None:
     assert expected.missing == ("b", "user")
     assert expected.unlisted == ("b",)
     assert expected.sizes.tolist() == [8]
-    same(open_source(give(path, EVERYTHING)).sum(plan), expected)
+    assert_same(open_source(give(path, EVERYTHING)).sum(plan), expected)
 
 
 # -- the sensitivity is a property of these integers -----------------------------------------------

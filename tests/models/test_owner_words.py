@@ -9,7 +9,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError
-from noisewise.models.partition.regression_question import question_arguments
+from noisewise.models.partition.sample_and_aggregate import question_arguments
 from noisewise.privacy.options import OPTIONS
 from noisewise.release import Zellner
 

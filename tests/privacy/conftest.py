@@ -1,18 +1,32 @@
-"""``refused``: a bad call, with proof that nothing was drawn, spent or betrayed."""
+"""Places for ledgers, and ``refused``: a bad call, with proof that nothing was drawn or spent."""
 
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import noisewise as nw
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
 from tests.privacy.refusals import MARKS, everything_said
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place for a ledger, as yet empty; in PostgreSQL a schema of its own."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.db")
+    url: str = request.getfixturevalue("postgres_url")
+    schema = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(url) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+    return f"{url}?options=-csearch_path%3D{schema}"
 
 
 @pytest.fixture(scope="session")

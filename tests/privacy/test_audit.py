@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from noisewise.artifact import Clamped, Gram, Monomials, PowerSums, Statistic, Tables
+from noisewise.artifact.sensitivity import Relation, sensitivity
 from noisewise.privacy import mechanisms
 from noisewise.privacy.mechanisms import Calibrated, calibrate, zcdp_budget
-from noisewise.privacy.statistic_privacy import Relation, sensitivity
 from tests.privacy.audit import epsilon_lower_bound
 from tests.reference.sensitivity_reference import monomial_contribution, power_contribution
 

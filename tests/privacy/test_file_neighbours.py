@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
 
-from noisewise.privacy.sources import arrow, csv_files, files
+from noisewise.privacy.sources import arrow_columns, csv_files, files
 from tests.privacy.file_neighbours import WRITERS, attack
 
 SHORT, LONG = 60, 8
@@ -81,7 +81,7 @@ def without_exact_levels(patch: Patch) -> None:
         }
 
     patch.setattr(csv_files.CsvFile, "_usual", guessed)
-    patch.setattr(arrow, "check_floats", lambda *_: None)
+    patch.setattr(arrow_columns, "check_floats", lambda *_: None)
 
 
 def without_hidden_folders(patch: Patch) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import noisewise as nw
+from noisewise.artifact.clamping import left_out_in_words
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import product_bounds
 from noisewise.privacy import arguments
 from noisewise.release import Blank, PrivateBounds
+from tests.engines.engines import on_duckdb, on_polars
 from tests.privacy.refusals import SECRET
 
 Refused = Callable[..., str]
@@ -110,6 +114,51 @@ def test_under_add_remove_records_with_gaps_are_left_out() -> None:
     kept = with_gaps().fillna({"smokes": True}).dropna().reset_index(drop=True)
     check(made, kept.astype({"smokes": bool}))
     assert made.n is None
+
+
+@pytest.mark.parametrize("engine", ["frame", "csv", "duckdb", "polars"])
+def test_records_with_gaps_are_counted(engine: str, tmp_path: Path) -> None:
+    """Gaps of any column, in every engine; a filled column has none."""
+    frame = with_gaps().assign(smokes=lambda t: t["smokes"].map({True: "yes", False: "no"}))
+    source: Any = frame
+    if engine == "csv":
+        source = tmp_path / "people.csv"
+        frame.to_csv(source, index=False)
+    elif engine != "frame":
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        source = on_duckdb(table) if engine == "duckdb" else on_polars(table)
+    made = release(
+        source, neighbours="add-remove", fill={"smokes": "yes"}, count_left_out=True,
+        levels={**LEVELS, "smokes": ["no", "yes"]},
+    )  # fmt: skip
+    block = made.block("left-out")
+    assert block.statistic.columns == ("age", "wages", "sex", "smokes")
+    assert block.values.tolist() == [[frame[["age", "sex", "wages"]].isna().any(axis=1).sum()]]
+    assert nw.Release.from_json(made.to_json()) == made
+
+
+def test_the_analyst_hears_of_records_left_out() -> None:
+    made = release(with_gaps(), neighbours="add-remove", count_left_out=True)
+    said = left_out_in_words(made)
+    assert said[0].startswith("About 12 records (give or take 0) have gaps and were left out")
+    none = release(people(), neighbours="add-remove", count_left_out=True)
+    assert left_out_in_words(none) == left_out_in_words(release(people())) == ()
+    gram = nw.release.linear_regression(
+        with_gaps(), x="age", y="wages", bounds=BOUNDS, epsilon=1e9, neighbours="add-remove",
+        count_left_out=True,
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="About 7 records"):
+        nw.infer(gram, method="naive")
+
+
+def test_records_left_out_are_not_counted_where_one_person_could_be_many(refused: Refused) -> None:
+    words = {**WORDS, "count_left_out": True}
+    door = nw.ArgumentError, nw.release.linear_regression
+    assert "no record may be left out" in refused(*door, people(), **words)
+    frame = people().assign(who=range(60))
+    many = {**words, "neighbours": "add-remove"}
+    assert "without unit=" in refused(*door, frame, **many, unit="who", max_records=2)
+    assert "without groups=" in refused(*door, frame, **many, groups={"who": range(60)})
 
 
 def test_private_bounds_and_clamped_counts_of_a_formula() -> None:

@@ -20,9 +20,9 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ReleaseError, Selection
 from noisewise.artifact.guarantee import DISCRETENESS, SMOOTHING, gaussian_delta
+from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import OWNER_CAUTION, calibrate, gaussian_budget, zcdp_budget
-from noisewise.privacy.statistic_privacy import Sensitivity
 from tests.artifact.factories import FACTORIES
 
 CLAIMS = [(0.1, 1e-6), (0.3, 1e-9), (1.0, 1e-5), (1.0, 1e-2), (3.0, 1e-6), (8.0, 1e-12)]

@@ -33,17 +33,6 @@ def pure(amount: float, neighbours: str = "replace-one") -> Cost:
     return Cost("pure", amount, neighbours)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A place for a ledger, as yet empty; in PostgreSQL a schema of its own."""
-    if request.param == "sqlite":
-        return str(tmp_path / "ledger.db")
-    url: str = request.getfixturevalue("postgres_url")
-    schema = f"test_{uuid.uuid4().hex}"
-    run(url, f"CREATE SCHEMA {schema}")
-    return f"{url}?options=-csearch_path%3D{schema}"
-
-
 @pytest.fixture
 def ledger(where: str) -> Iterator[Ledger]:
     with open_ledger(where, create=True) as book:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisewise.artifact import ArgumentError, BudgetError, Guarantee
-from noisewise.privacy.ledger import Account, Cost, cost_of, rules
+from noisewise.privacy.ledger import Account, Cost, cost_of, spending_rules
 from noisewise.privacy.ledger.accounts import (
     UNITS_PER_ONE,
     budget_units,
@@ -25,12 +25,12 @@ AMOUNTS = st.floats(1e-9, 1000, allow_subnormal=False)
 
 
 def account(budget: float = 1.0, accounting: str = "pure") -> Account:
-    return rules.opened("a-ledger", "people", accounting, budget, None)  # type: ignore[arg-type]
+    return spending_rules.opened("a-ledger", "people", accounting, budget, None)  # type: ignore[arg-type]
 
 
 def spend(before: Account, amount: float, accounting: str = "pure") -> Account:
     cost = Cost(accounting, amount, "replace-one")  # type: ignore[arg-type]
-    return rules.spend(before, cost, "a release")[0]
+    return spending_rules.spend(before, cost, "a release")[0]
 
 
 def number_written(amount: float) -> Fraction:
@@ -152,14 +152,14 @@ def test_relations_do_not_mix() -> None:
     state = spend(account(), 0.1)
     assert state.neighbours == "replace-one"
     with pytest.raises(BudgetError, match="do not add up"):
-        rules.spend(state, Cost("pure", 0.1, "add-remove"), "another relation")
+        spending_rules.spend(state, Cost("pure", 0.1, "add-remove"), "another relation")
 
 
 def test_a_long_or_odd_description_does_not_stop_a_spend() -> None:
     cost = Cost("pure", 0.1, "replace-one")
-    _, entry = rules.spend(account(), cost, "a\0b\ud800c\n" + "x" * 5000)
+    _, entry = spending_rules.spend(account(), cost, "a\0b\ud800c\n" + "x" * 5000)
     assert entry.description.startswith("a b c x")
-    assert len(entry.description) == rules.MAX_DESCRIPTION_LENGTH
+    assert len(entry.description) == spending_rules.MAX_DESCRIPTION_LENGTH
 
 
 def test_cost_of_a_guarantee() -> None:
@@ -172,12 +172,12 @@ def test_cost_of_a_guarantee() -> None:
 
 
 def test_currency_and_relation_may_change_until_something_is_spent() -> None:
-    pure = rules.opened("a-ledger", "people", "pure", 1.0, "add-remove")
-    zcdp = rules.opened("a-ledger", "people", "zcdp", 1.0, "replace-one")
-    changed, _ = rules.set_budget(pure, zcdp, 1.0)
+    pure = spending_rules.opened("a-ledger", "people", "pure", 1.0, "add-remove")
+    zcdp = spending_rules.opened("a-ledger", "people", "zcdp", 1.0, "replace-one")
+    changed, _ = spending_rules.set_budget(pure, zcdp, 1.0)
     assert (changed.accounting, changed.neighbours) == ("zcdp", "replace-one")
     spent = replace(pure, spent_units=1)
     with pytest.raises(BudgetError, match="stays in epsilon"):
-        rules.set_budget(spent, zcdp, 1.0)
+        spending_rules.set_budget(spent, zcdp, 1.0)
     with pytest.raises(BudgetError, match="do not add up"):
-        rules.set_budget(spent, replace(pure, neighbours="replace-one"), 1.0)
+        spending_rules.set_budget(spent, replace(pure, neighbours="replace-one"), 1.0)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from noisewise.artifact import ArgumentError, BudgetError
 from noisewise.privacy.ledger import Cost, Ledger, open_ledger
-from noisewise.privacy.ledger.account_names import LOOK_ALIKES, account_name, likeness, one_form
+from noisewise.privacy.ledger.accounts import LOOK_ALIKES, account_name, likeness, one_form
 from noisewise.privacy.ledger.hash_chain import sealed
-from noisewise.privacy.ledger.rules import opened
+from noisewise.privacy.ledger.spending_rules import opened
 
 TENTH = Cost("pure", 0.1, "replace-one")
 SPELLINGS = [

@@ -38,17 +38,6 @@ def cost(unit: str = "record", amount: float = 0.1) -> Cost:
     return Cost("pure", amount, "replace-one", unit)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "ledger.db")
-    url: str = request.getfixturevalue("postgres_url")
-    schema = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(url) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}".encode())
-    return f"{url}?options=-csearch_path%3D{schema}"
-
-
 @pytest.fixture
 def ledger(where: str) -> Iterator[Ledger]:
     with open_ledger(where, create=True) as book:

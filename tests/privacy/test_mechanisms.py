@@ -10,9 +10,9 @@ import pytest
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.guarantee import zcdp_epsilon
+from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.privacy.budget import shares
 from noisewise.privacy.mechanisms import calibrate, select_least, zcdp_budget
-from noisewise.privacy.statistic_privacy import Sensitivity
 
 
 @pytest.mark.parametrize("cost", [1e-3, 0.1, 1 / 3, 0.7, 1.0, 17.3])

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import noisewise as nw
 from noisewise.artifact import Bounds, CandidateCounts, Censored, Noise
-from noisewise.artifact.bounds_search import FALSE_ALARM, RecordCounts, visible_count
+from noisewise.artifact.bounds import FALSE_ALARM, RecordCounts, visible_count
 from noisewise.artifact.sensitivity import Relation, sensitivity
 from noisewise.privacy.lattice import evaluate
 from noisewise.privacy.private_bounds import candidates, choose_bounds, outward
@@ -382,7 +382,7 @@ def test_other_designs(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in DESIGNS[design].items():
         monkeypatch.setattr(f"noisewise.privacy.private_bounds.{name}", value)
         if name == "MAX_WINDOW":
-            monkeypatch.setattr(f"noisewise.artifact.bounds_search.{name}", value)
+            monkeypatch.setattr(f"noisewise.artifact.bounds.{name}", value)
     cells = []
     for epsilon in (0.05, 0.1):
         widths, cuts = simulated(epsilon, 40, 4)

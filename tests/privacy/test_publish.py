@@ -13,14 +13,16 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Statistic, Tables
+from noisewise.artifact.sensitivity import Relation, sensitivity
 from noisewise.artifact.statistics import CellSum, CellSums
 from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistic_privacy import PublicColumns, Relation, find_privacy, sensitivity
+from noisewise.privacy.statistics import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import SumPlan
+from tests.privacy.conftest import spent
 
 BOUNDS = {"a": (-2.0, 6.0), "b": (10.0, 11.0)}
 NOISELESS = 1e9
@@ -212,11 +214,6 @@ def book(tmp_path: Path) -> Path:
     with open_ledger(path, create=True) as ledger:
         ledger.set_budget("people", epsilon=1.0)
     return path
-
-
-def spent(book: Path) -> float:
-    with open_ledger(book) as ledger:
-        return float(ledger.accounts()[0].spent)
 
 
 def test_identical_requests_are_new_spends_with_new_noise(book: Path) -> None:

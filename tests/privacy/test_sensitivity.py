@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from noisewise.artifact import Bounds, Clamped, Gram, Monomials, PowerSums, Tables
+from noisewise.artifact import Bounds, Clamped, Gram, LeftOut, Monomials, PowerSums, Tables
+from noisewise.artifact.sensitivity import Sensitivity, sensitivity
 from noisewise.artifact.statistics import CellSums
 from noisewise.formula import parse
 from noisewise.models.linear_regression.required_sums import required_sums
 from noisewise.privacy.lattice import boxed
-from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 from noisewise.privacy.statistics import power_sums_lattice
 from tests.reference.sensitivity_reference import (
     cell_contribution,
@@ -238,6 +238,20 @@ def test_tables_are_exact_under_both_relations() -> None:
 def test_clamped_counts() -> None:
     for relation in ("replace-one", "add-remove"):
         assert sensitivity(Clamped(("a", "b")), relation) == Sensitivity(2, 2)
+
+
+def test_records_left_out() -> None:
+    """All tables of up to three records, complete or not, and all their neighbours."""
+
+    def left_out(table: tuple[bool, ...]) -> int:
+        return len(table) - sum(table)
+
+    tables = [t for size in range(4) for t in itertools.product((True, False), repeat=size)]
+    added = max(abs(left_out((*t, r)) - left_out(t)) for t in tables for r in (True, False))
+    replaced = max(abs(left_out((*t, r)) - left_out((*t, s)))
+                   for t in tables for r in (True, False) for s in (True, False))  # fmt: skip
+    assert sensitivity(LeftOut(("a",)), "add-remove") == Sensitivity(added, added)
+    assert sensitivity(LeftOut(("a",)), "replace-one") == Sensitivity(replaced, replaced)
 
 
 @pytest.mark.parametrize("k", [1, 2])

@@ -269,7 +269,7 @@ def test_the_size_of_batches_does_not_matter(
     rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert_equal(ArrowSource(TableBatches(TABLE, rows)).sum(PLAN))
-    for module in (arrow, arrow_datasets, "noisewise.privacy.sources.frames"):
+    for module in (arrow, arrow_datasets, "noisewise.privacy.sources.data_frames"):
         where = module if isinstance(module, str) else module.__name__
         monkeypatch.setattr(f"{where}.BATCH_ROWS", rows)
     assert_equal(summed(as_pandas(tmp_path)))

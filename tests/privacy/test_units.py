@@ -29,13 +29,14 @@ from noisewise.artifact import (
     Statistic,
     Tables,
 )
+from noisewise.artifact.sensitivity import Relation, sensitivity
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.mechanisms import Calibrated
-from noisewise.privacy.sources import open_source, record_cap
-from noisewise.privacy.statistic_privacy import PublicColumns, Relation, find_privacy, sensitivity
-from noisewise.privacy.statistics import power_sums_lattice
+from noisewise.privacy.sources import open_source
+from noisewise.privacy.sources import people as capped
+from noisewise.privacy.statistics import PublicColumns, find_privacy, power_sums_lattice
 from noisewise.privacy.sum_plan import Capped, SumPlan
 from tests.reference.sensitivity_reference import (
     largest_distances,
@@ -228,7 +229,7 @@ def first_come(monkeypatch: pytest.MonkeyPatch) -> None:
     def rising(records: int) -> np.ndarray:
         return np.array([next(given) for _ in range(records)], np.uint64)
 
-    monkeypatch.setattr(record_cap, "priorities", rising)
+    monkeypatch.setattr(capped, "priorities", rising)
 
 
 @pytest.fixture
@@ -259,7 +260,7 @@ def crowd(rows: int, seed: int, gaps: bool = False) -> pd.DataFrame:
 @pytest.mark.parametrize("most", [1, 2, 3, 100])
 @pytest.mark.parametrize("compact", [1, 16, 2**20])
 def test_sums_are_the_oracles(monkeypatch: pytest.MonkeyPatch, most: int, compact: int) -> None:
-    monkeypatch.setattr(record_cap, "COMPACT_ROWS", compact)
+    monkeypatch.setattr(capped, "COMPACT_ROWS", compact)
     for seed in range(5):
         frame = crowd(80, seed, gaps=seed % 2 == 1)
         rows: list[Any] = frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -278,7 +279,7 @@ def test_a_person_decides_nothing_about_others(monkeypatch: pytest.MonkeyPatch) 
     def seeded(records: int) -> np.ndarray:
         return np.random.default_rng(5).integers(0, 2**63, records, np.uint64)
 
-    monkeypatch.setattr(record_cap, "priorities", seeded)
+    monkeypatch.setattr(capped, "priorities", seeded)
     frame = crowd(60, 3)
     for count in range(6):
         newcomer = crowd(count, 100 + count).assign(id=99)
@@ -293,7 +294,7 @@ def test_a_person_decides_nothing_about_others(monkeypatch: pytest.MonkeyPatch) 
 def test_the_choice_is_fair(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(11)
     monkeypatch.setattr(
-        record_cap, "priorities", lambda n: rng.integers(0, 2**64, n, np.uint64, endpoint=False)
+        capped, "priorities", lambda n: rng.integers(0, 2**64, n, np.uint64, endpoint=False)
     )
     frame = pd.DataFrame({"id": 1, "a": [0, 1, 1, 1, 1]})
     plan = SumPlan(
@@ -306,8 +307,8 @@ def test_the_choice_is_fair(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_priorities_are_random_bits() -> None:
-    assert len(np.unique(record_cap.priorities(1000))) == 1000
-    assert len(record_cap.priorities(0)) == 0
+    assert len(np.unique(capped.priorities(1000))) == 1000
+    assert len(capped.priorities(0)) == 0
 
 
 # -- releases --------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.privacy.conditions import Condition
 from noisewise.privacy.lattice import Coded, Feature, Outside, Outward, Scaled, ScaledProduct
+from noisewise.privacy.selection import Condition
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,

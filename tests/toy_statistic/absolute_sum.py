@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from noisewise.artifact import ReleaseError, Sensitivity, Statistic, register_statistic
-from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.validation import Fields
 
 MAX_BITS = 10
 """The lattice has 2**11 + 1 points at most (chosen): every one is counted."""

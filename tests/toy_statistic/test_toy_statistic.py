@@ -26,18 +26,18 @@ from noisewise.artifact import (
     register_statistic,
     unregister_statistic,
 )
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.cli.verbs import app
 from noisewise.privacy.budget import terms
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.pipeline import Order, publish
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistic_privacy import (
+from noisewise.privacy.statistics import (
     PublicColumns,
     StatisticPrivacy,
     find_privacy,
     register_privacy,
-    sensitivity,
     unregister_privacy,
 )
 from noisewise.privacy.sum_plan import SumPlan

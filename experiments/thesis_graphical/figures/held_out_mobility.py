@@ -16,7 +16,7 @@ from experiments.reproduce.looks import legend, style
 from experiments.reproduce.store import TrialStore
 from experiments.thesis_graphical.wifi import People, people
 from noisewise.models.graphical_model import collective_em, maximum_likelihood
-from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
+from noisewise.models.graphical_model.fitted_model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.problem import TablesProblem
 
 HINDSIGHT = "naive, best λ in hindsight"

@@ -1,7 +1,14 @@
-"""THE WIRE: the one file between the owner and the analyst. numpy and the standard library only."""
+"""THE WIRE: the one file between the owner and the analyst. numpy and the standard library only.
 
-from noisewise.artifact.bounds import Bounds, Censored
-from noisewise.artifact.bounds_search import CandidateCounts, Selection
+In the order of reading: ``release`` (what the file holds), ``statistics`` (what is summed),
+``bounds`` (of columns), ``guarantee`` (the promise, and noise) and ``sensitivity`` (what the noise
+is worth), ``consistency`` (content that contradicts itself), ``release_kinds`` (what a release of
+each model holds), ``release_files`` (JSON, with ``low_memory_json`` and ``atomic_file``; ``schema``
+for readers without this library), ``partition_answer``, ``clamping`` and ``display`` (what a
+release says). ``errors``, ``user_warnings``, ``validation`` and ``version`` serve all of them.
+"""
+
+from noisewise.artifact.bounds import Bounds, CandidateCounts, Censored, Selection
 from noisewise.artifact.errors import (
     AbsentError,
     ArgumentError,
@@ -21,6 +28,7 @@ from noisewise.artifact.statistics import (
     CellSums,
     Clamped,
     Gram,
+    LeftOut,
     Monomials,
     PersonTables,
     PowerSums,
@@ -49,6 +57,7 @@ __all__ = [
     "Gram",
     "Groups",
     "Guarantee",
+    "LeftOut",
     "Level",
     "Mechanism",
     "Monomials",

@@ -1,4 +1,4 @@
-"""Records outside their bounds: how many, where the owner counted them, and what that means."""
+"""Records outside their bounds, or left out: how many, where counted, and what that means."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from noisewise.artifact.bounds import Censored
-from noisewise.artifact.release import Release
-from noisewise.artifact.statistics import Clamped
+from noisewise.artifact.release import Block, Release
+from noisewise.artifact.statistics import Clamped, LeftOut
 
 CERTAIN_DEVIATIONS = 3.0
 """Noise deviations above zero from which a count of clamped records is named (chosen)."""
@@ -21,13 +21,31 @@ def clamped_counts(release: Release) -> dict[str, tuple[float, float]]:
     """
     for block in release.blocks:
         if isinstance(block.statistic, Clamped):
-            groups = block.values.shape[1]
-            scale = np.sqrt(2.0) if block.noise.mechanism == "laplace" else 1.0
-            error = scale * block.noise_scales * np.sqrt(groups)
-            totals = block.scaled.sum(axis=1)
-            pairs = zip(totals.tolist(), error.tolist(), strict=True)
-            return dict(zip(block.statistic.columns, pairs, strict=True))
+            return dict(zip(block.statistic.columns, _totals(block), strict=True))
     return {}
+
+
+def _totals(block: Block) -> list[tuple[float, float]]:
+    """Return the sums of all groups, and the deviations of their noise."""
+    scale = np.sqrt(2.0) if block.noise.mechanism == "laplace" else 1.0
+    error = scale * block.noise_scales * np.sqrt(block.values.shape[1])
+    return list(zip(block.scaled.sum(axis=1).tolist(), error.tolist(), strict=True))
+
+
+def left_out_in_words(release: Release) -> tuple[str, ...]:
+    """Return a sentence on the records that were left out because of gaps, where they were counted.
+
+    Nothing where the noise would explain the count.
+    """
+    for block in release.blocks:
+        if isinstance(block.statistic, LeftOut):
+            ((count, error),) = _totals(block)
+            if count > CERTAIN_DEVIATIONS * error:
+                return (
+                    f"About {count:,.0f} records (give or take {2 * error:,.0f}) have gaps and "
+                    "were left out: results are of the others, who may differ from them",
+                )
+    return ()
 
 
 def clamping_in_words(

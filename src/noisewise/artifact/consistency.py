@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.forms import ReleaseForm, find_form
 from noisewise.artifact.guarantee import gaussian_delta, zcdp_epsilon
+from noisewise.artifact.release_kinds import ReleaseForm, find_form
 from noisewise.artifact.sensitivity import MAX_FLOAT, check_noise
 from noisewise.artifact.validation import Level
 

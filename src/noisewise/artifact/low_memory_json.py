@@ -48,7 +48,7 @@ _CONSTANT = re.compile(rb"NaN|-?Infinity")
 
 
 @dataclass(frozen=True)
-class Columns:
+class NamedRows:
     """The content of a ``values`` object: a line for each name as written, rows of equal width."""
 
     written: bytes
@@ -69,8 +69,8 @@ class Columns:
         return expected.digest() == hashlib.sha256(self.written).digest()
 
 
-def parse(held: list[Any], object_pairs_hook: Callable[[list[tuple[str, Any]]], Any]) -> Any:
-    """Parse JSON; long lists of whole numbers become arrays, ``values`` objects become `Columns`.
+def parse(held: list[Any], object_pairs_hook: Callable[[list[tuple[str, Any]]], object]) -> object:
+    """Parse JSON; long lists of whole numbers become arrays, ``values`` objects become `NamedRows`.
 
     Args:
         held: the content of the file in UTF-8, alone in a list: it is taken out, to be freed as
@@ -86,17 +86,17 @@ def parse(held: list[Any], object_pairs_hook: Callable[[list[tuple[str, Any]]], 
     )
 
 
-def _cut(content: bytes) -> tuple[list[bytes], list[np.ndarray | Columns]]:
+def _cut(content: bytes) -> tuple[list[bytes], list[np.ndarray | NamedRows]]:
     """Return what is left of the text, and what was cut out."""
     pieces: list[bytes] = []
-    cuts: list[np.ndarray | Columns] = []
+    cuts: list[np.ndarray | NamedRows] = []
     place = kept = texts = others = 0
     while texts <= MAX_TEXTS and (match := _CUTS.search(content, place)) is not None:
         start, end = match.span()
         others += _count_parts(content, place, start)
         place = end
         if match.lastgroup == "numbers":
-            cut: np.ndarray | Columns | None = _numbers(content, start + 1, end - 1)
+            cut: np.ndarray | NamedRows | None = _numbers(content, start + 1, end - 1)
             others += _count_parts(content, start, end) if cut is None else 0
         else:
             texts += content.count(b'"', start, end) // 2 if match.lastgroup == "texts" else 1
@@ -122,7 +122,7 @@ def _count_parts(content: bytes, start: int, end: int) -> int:
     return sum(content.count(sign, start, end) for sign in (b",", b"[", b"{"))
 
 
-def _columns(content: bytes, place: int) -> tuple[int, int, Columns | None]:
+def _columns(content: bytes, place: int) -> tuple[int, int, NamedRows | None]:
     """Return where a ``values`` object begins and ends, and what is in it.
 
     None where it is anything but rows of equally many whole numbers; nothing is then cut.
@@ -148,7 +148,7 @@ def _columns(content: bytes, place: int) -> tuple[int, int, Columns | None]:
         return refused
     if len(widths) != 1 or written.count(b"\n") != members:
         return refused
-    return start, place, Columns(bytes(written), rows.reshape(members, -1))
+    return start, place, NamedRows(bytes(written), rows.reshape(members, -1))
 
 
 def _numbers(content: bytes, start: int, end: int) -> np.ndarray | None:

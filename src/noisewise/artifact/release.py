@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from noisewise.artifact import validation
-from noisewise.artifact.bounds import Bounds
-from noisewise.artifact.bounds_search import Selection
+from noisewise.artifact.bounds import Bounds, Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
-from noisewise.artifact.forms import release_type
 from noisewise.artifact.guarantee import Guarantee, Noise
+from noisewise.artifact.release_kinds import release_type
 from noisewise.artifact.statistics import MAX_ROWS, Statistic
 from noisewise.artifact.validation import Level
 
@@ -195,11 +194,11 @@ class Release:
         counts. ``units="user"``: sums in the units of the bounds, with the noise's standard
         deviation ``noise_sd`` instead of a scale, since a sum of several noises has no single one.
         """
-        from noisewise.artifact import data_frames
+        from noisewise.artifact import display
 
         if units not in ("box", "user"):
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
-        return data_frames.box_table(self) if units == "box" else data_frames.user_table(self)
+        return display.box_table(self) if units == "box" else display.user_table(self)
 
     # -- the file --------------------------------------------------------------------------
 
@@ -209,41 +208,41 @@ class Release:
         Another release of that name is kept as ``path~1~``, the next as ``path~2~``, and a warning
         says so.
         """
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.save(self, Path(path))
+        return release_files.save(self, Path(path))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
         """Return the release in a file; anything odd is a ReleaseError that says what and where."""
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.load(Path(path))
+        return release_files.load(Path(path))
 
     def to_json(self) -> str:
         """Return the content of the file."""
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.dumps(self)
+        return release_files.dumps(self)
 
     @staticmethod
     def from_json(content: str | bytes) -> Release:
         """Return the release in a text: the inverse of ``to_json``, as strict as ``load``."""
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.loads(content)
+        return release_files.loads(content)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return codec.canonical_digest(self) == codec.canonical_digest(other)
+        return release_files.canonical_digest(self) == release_files.canonical_digest(other)
 
     def __hash__(self) -> int:
-        from noisewise.artifact import codec
+        from noisewise.artifact import release_files
 
-        return hash(codec.canonical_digest(self))
+        return hash(release_files.canonical_digest(self))
 
     def statement(self) -> str:
         """Return the promise in words: of one record, or of all records of a person."""
@@ -272,7 +271,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the promise, and the first numbers with their noise."""
-        from noisewise.artifact import notebook
+        from noisewise.artifact import display
 
         head = ("group", "statistic", "value", "noise scale")
         first = self.table().head(MAX_NOTEBOOK_ROWS)
@@ -283,7 +282,7 @@ class Release:
         grouped = self.groups is not None
         shown = [row if grouped else row[1:] for row in rows]
         many = "" if self.groups is None else f"{len(self.groups.keys)} groups"
-        return notebook.fragment(
+        return display.fragment(
             f"Release: {self.family}", (self.statement(), many, *self.searches_in_words()),
             head if grouped else head[1:], shown,
         )  # fmt: skip

@@ -1,16 +1,21 @@
-"""Checks of values, shared by every type on the wire: what, where, and what is accepted."""
+"""Checks of values, shared by every type on the wire: what, where, and what is accepted.
+
+JSON objects are taken apart by `Fields`: nothing missing, nothing unknown, every type right.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.low_memory_json import Columns
+from noisewise.artifact.low_memory_json import NamedRows
 
 MANY = 100_000
 """Entries above which a set of them would take much memory (chosen)."""
@@ -36,7 +41,7 @@ def shown(value: object) -> str:
     """Return the value for an error message: on one line, printable and short, whatever it is."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    if isinstance(value, dict | Columns):
+    if isinstance(value, dict | NamedRows):
         return "a JSON object"
     if isinstance(value, list | tuple | np.ndarray):
         return f"a list of {len(value)}"
@@ -138,3 +143,64 @@ def _of_equal_hash(values: Sequence[object]) -> list[object]:
     hashes.sort()
     shared = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
     return [v for v in values if hash(v) in shared] if shared else []
+
+
+MAX_ITEMS = 2_200_000
+"""Entries of a list that become Python objects (chosen): more than a release may have groups."""
+
+
+class Fields:
+    """A JSON object being taken apart; ``done`` complains about what nobody asked for."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise ReleaseError(f"{where}: must be a JSON object, not {shown(value)}")
+        self._left = dict(value)
+        self.where = where
+
+    def take(self, name: str) -> Any:
+        """Return the field, which its taker checks; a ReleaseError where it is missing."""
+        if name not in self._left:
+            raise ReleaseError(f"{self.where}: {name!r} is missing")
+        return self._left.pop(name)
+
+    def optional(self, name: str) -> Any:
+        """Return the field, which its taker checks, or None where it is missing."""
+        return self._left.pop(name, None)
+
+    def items(self, name: str) -> list[Any]:
+        """Return the field, which must be a list."""
+        value = self.take(name)
+        if isinstance(value, np.ndarray) and len(value) <= MAX_ITEMS:
+            value = value.tolist()  # long lists of a large file are parsed as arrays
+        if not isinstance(value, list):
+            raise ReleaseError(f"{self.where}: {name!r} must be a list, not {shown(value)}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return the field, which must be true or false."""
+        value = self.take(name)
+        if not isinstance(value, bool):
+            raise ReleaseError(f"{self.where}: {name!r} must be true or false, not {shown(value)}")
+        return value
+
+    def object(self, name: str) -> dict[str, Any]:
+        """Return the field, which must be an object with free keys."""
+        value = self.take(name)
+        if not isinstance(value, dict):
+            raise ReleaseError(f"{self.where}: {name!r} must be a JSON object, not {shown(value)}")
+        return value
+
+    def done(self) -> None:
+        """Raise a ReleaseError where a field was not taken."""
+        if self._left:
+            raise ReleaseError(f"{self.where}: unknown field {shown(min(self._left))}")
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put ``where`` before the message of any ReleaseError: which of several it is about."""
+    try:
+        yield
+    except ReleaseError as error:
+        raise ReleaseError(f"{where}: {error}") from None

@@ -10,7 +10,7 @@ import typer
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli.console import frame_table, plain_console, show_json
 from noisewise.cli.messages import Flag, in_shell_words
-from noisewise.cli.shared_options import (
+from noisewise.cli.options import (
     AsJson,
     ModelOptions,
     OtherCovariates,
@@ -18,6 +18,7 @@ from noisewise.cli.shared_options import (
     OtherResponse,
     PriorFile,
     check_writable,
+    is_read_by,
     read_options,
     read_prior_option,
 )
@@ -101,11 +102,7 @@ def infer(
 def _is_result(path: Path) -> bool:
     from noisewise.inference import load_posterior
 
-    try:
-        load_posterior(path)
-    except ArgumentError:
-        return False
-    return True
+    return is_read_by(load_posterior, ArgumentError, path)
 
 
 def _summary(result: Result, releases: list[Release]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rich.table import Table
 from noisewise.artifact import Block, Bounds, Censored, PartitionRelease, QuantileSum, Release
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.cli.console import plain_console, show_json
-from noisewise.cli.shared_options import AsJson
+from noisewise.cli.options import AsJson
 
 MAX_COMPONENTS = 24
 """Components of a statistic that are listed on a terminal (chosen)."""

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from noisewise.artifact import ArgumentError, Receipt, Release, ReleaseError
 from noisewise.cli.console import plain_console, say, show_json
-from noisewise.cli.shared_options import AsJson
+from noisewise.cli.options import AsJson
 from noisewise.privacy.ledger import (
     Account,
     Cost,
@@ -22,7 +22,7 @@ from noisewise.privacy.ledger import (
 )
 from noisewise.privacy.ledger.accounts import NO_RELEASE, budget_words, decimal
 from noisewise.privacy.ledger.default_ledger import FILE_NAME, users_ledger
-from noisewise.privacy.ledger.rules import asked_budget
+from noisewise.privacy.ledger.spending_rules import asked_budget
 
 app = typer.Typer(
     name="ledger", help="Privacy budgets: what may be spent, and what was.", no_args_is_help=True

@@ -136,7 +136,7 @@ def _typed(value: object) -> str:
 def _elsewhere(name: str) -> Flag | None:
     """Return the option of a release command, where another command's message names it."""
     from noisewise import models
-    from noisewise.cli.words import argument_flags
+    from noisewise.cli.model_commands import argument_flags
 
     for model in models.names():
         try:

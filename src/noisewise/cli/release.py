@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from noisewise.artifact import ArgumentError, NoisewiseError, Release, ReleaseError
 from noisewise.artifact.user_warnings import LargeEpsilonWarning
-from noisewise.cli import words
+from noisewise.cli import model_commands
 from noisewise.cli.console import reading, show_json
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.shared_options import AsJson, check_writable
+from noisewise.cli.options import AsJson, check_writable, is_read_by
 from noisewise.models import Model, Owner
 from noisewise.privacy.ledger import Account, DefaultLedger, open_ledger, source_ledger
 from noisewise.privacy.ledger.accounts import decimal
@@ -40,16 +41,16 @@ NoLedger = Annotated[
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the release goes.")]
 
 
-def release_command(model: Model) -> Any:
+def release_command(model: Model) -> TyperCommand:
     """Return the command that releases for a model."""
     owner = model.owner()
-    asked = (*owner.words, *words.privacy_words(owner))
+    asked = (*owner.words, *model_commands.privacy_words(owner))
     parameters = [
-        words.keyword("source", Source, required=True),
-        *(words.parameter(w, required=w.required, default=w.default) for w in asked),
-        words.keyword("no_ledger", NoLedger, default=False),
-        words.keyword("out", Out, required=True),
-        words.keyword("as_json", AsJson, default=False),
+        model_commands.keyword("source", Source, required=True),
+        *(model_commands.parameter(w, required=w.required, default=w.default) for w in asked),
+        model_commands.keyword("no_ledger", NoLedger, default=False),
+        model_commands.keyword("out", Out, required=True),
+        model_commands.keyword("as_json", AsJson, default=False),
     ]
 
     def run(source: str, out: Path, as_json: bool, no_ledger: bool, **given: Any) -> None:
@@ -63,13 +64,13 @@ def release_command(model: Model) -> Any:
             save(made, out)
         show(made, out, as_json, given.get("ledger"))
 
-    return words.command(model.name, owner.summary, parameters, run)
+    return model_commands.command(model.name, owner.summary, parameters, run)
 
 
 app = typer.Typer(
     help="Turn a sensitive table into one public file.",
     no_args_is_help=True,
-    cls=words.model_group(release_command),
+    cls=model_commands.model_group(release_command),
 )
 
 
@@ -79,14 +80,14 @@ def make_release(owner: Owner, source: object, given: dict[str, Any]) -> Release
 
     with (
         reading("reading") as progress,
-        in_shell_words(words.argument_flags(owner)),
+        in_shell_words(model_commands.argument_flags(owner)),
         warnings.catch_warnings(),
     ):
         # Arrow would take SIGINT for itself while it reads, and call it a failure.
         pa.enable_signal_handlers(False)
         # In Python a warning must do, for scripts that have always run; here somebody can answer.
         warnings.simplefilter("error", LargeEpsilonWarning)
-        arguments = words.release_arguments(owner, given)
+        arguments = model_commands.release_arguments(owner, given)
         if "progress" in inspect.signature(owner.release).parameters:
             arguments["progress"] = progress
         try:
@@ -96,11 +97,7 @@ def make_release(owner: Owner, source: object, given: dict[str, Any]) -> Release
 
 
 def _is_release(path: Path) -> bool:
-    try:
-        Release.load(path)
-    except ReleaseError:
-        return False
-    return True
+    return is_read_by(Release.load, ReleaseError, path)
 
 
 def chosen_ledger(

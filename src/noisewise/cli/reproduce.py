@@ -6,6 +6,7 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -85,7 +86,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     plain_console().print(table)
 
 
-def _experiments(module: str) -> Any:
+def _experiments(module: str) -> ModuleType:
     """Import a module of the experiments, which lie beside the package in a checkout only."""
     if not (CHECKOUT / "experiments" / "reproduce").is_dir():
         raise ArgumentError(

@@ -14,19 +14,17 @@ import typer
 
 from noisewise.artifact import ArgumentError, Level
 from noisewise.cli.console import frame_table, plain_console, show_json
-from noisewise.cli.parsing import (
-    parse_assignments,
-    parse_level,
-    parse_names,
-    parse_number_or_date,
-)
-from noisewise.cli.shared_options import (
+from noisewise.cli.options import (
     AsJson,
     ResultFile,
     TableFile,
     check_page,
     check_table,
     load_result,
+    parse_assignments,
+    parse_level,
+    parse_names,
+    parse_number_or_date,
     write_table,
 )
 from noisewise.formula import MAX_LISTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from noisewise import __version__
-from noisewise.cli import demo, infer, inspect, ledger, release, reproduce, results, simulate
+from noisewise.cli import demo, infer, inspect, ledger, plan_and_check, release, reproduce, results
 
 app = typer.Typer(
     name="noisewise",
@@ -16,13 +16,13 @@ app = typer.Typer(
 )
 app.add_typer(release.app, name="release")
 app.add_typer(ledger.app, name="ledger")
-app.add_typer(simulate.app, name="plan")
+app.add_typer(plan_and_check.app, name="plan")
 app.command("inspect")(inspect.inspect)
 app.command("infer")(infer.infer)
 app.command("predict")(results.predict)
 app.command("sample")(results.sample)
 app.command("marginal")(results.marginal)
-app.command("check")(simulate.check)
+app.command("check")(plan_and_check.check)
 app.command("report")(results.report)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)

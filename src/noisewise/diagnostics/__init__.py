@@ -12,7 +12,6 @@ from noisewise.diagnostics.calibration import (
     uniform_band,
     wider,
 )
-from noisewise.diagnostics.journal import Journal, run_trials
 from noisewise.diagnostics.scores import (
     decile_confusion,
     kl,
@@ -21,6 +20,7 @@ from noisewise.diagnostics.scores import (
     mmd2,
     outer_deciles_kept,
 )
+from noisewise.diagnostics.trial_journal import Journal, run_trials
 
 __all__ = [
     "KS",

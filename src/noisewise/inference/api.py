@@ -14,8 +14,8 @@ import numpy as np
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Level, Release
-from noisewise.artifact.codec import MAX_BYTES
 from noisewise.artifact.guarantee import noise_sd
+from noisewise.artifact.release_files import MAX_BYTES
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import shown
 from noisewise.inference import combine
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
     from noisewise.models.exponential_family.posterior import FamilyPosterior
     from noisewise.models.graphical_model import GraphicalModelRelease, GraphicalOptions
-    from noisewise.models.graphical_model.groups import GraphicalGroups
-    from noisewise.models.graphical_model.model import GraphicalModel
+    from noisewise.models.graphical_model.fitted_model import GraphicalModel
+    from noisewise.models.graphical_model.grouped_results import GraphicalGroups
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
     from noisewise.models.linear_regression.posterior import RegressionPosterior

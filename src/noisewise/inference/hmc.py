@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,8 @@ from noisewise.numerics.matrices import (
     listed,
     stacked,
 )
+
+Each = TypeVar("Each")
 
 Data = Any
 """Whatever the density reads: an argument of the compiled function, so it must be a JAX pytree."""
@@ -56,7 +58,7 @@ class Target(NamedTuple):
     looped: bool
     side_by_side: bool = False
 
-    def each(self, f: Callable[..., Any], x: jax.Array) -> Any:
+    def each(self, f: Callable[[jax.Array], Each], x: jax.Array) -> Each:
         """Return f at every position (chain, coordinate) of a looped target.
 
         ``side_by_side`` evaluates all chains at once: better where matrices are so small that an

@@ -149,7 +149,7 @@ def _group(file: h5py.File, name: str, budget: _Budget) -> Group:
     return Group(variables, {key: value for key, value in said.items() if value is not None})
 
 
-def _inside(group: h5py.Group, name: str) -> Any:
+def _inside(group: h5py.Group, name: str) -> object:
     """Return a member that lies in this very file: a link may lead to any other."""
     if not isinstance(group.get(name, getlink=True), h5py.HardLink):
         raise ValueError(f"{name!a} is a link")

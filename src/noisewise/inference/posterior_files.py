@@ -20,6 +20,7 @@ import numpy as np
 from noisewise import models
 from noisewise.artifact import ArgumentError, Level, Release, ReleaseError
 from noisewise.artifact.atomic_file import atomic_write
+from noisewise.artifact.release_files import HDF5
 from noisewise.artifact.validation import is_printable, levels, shown, text
 from noisewise.artifact.version import VERSION as SOFTWARE
 from noisewise.inference.results import Posterior, Result
@@ -29,13 +30,11 @@ if TYPE_CHECKING:
 
     from noisewise.inference.netcdf import Group
 
-HDF5 = b"\x89HDF"
-"""How every netCDF file begins."""
 HEAD = 64
 """Bytes by which a model recognises its own format."""
 FORMAT = "noisewise-posterior"
 """What a posterior file calls itself."""
-VERSION = 2
+POSTERIOR_VERSION = 2
 """The version of that format which is written; 1, by version 0.1, has no digest and is read too."""
 GROUPS = ("posterior", "sample_stats", "prior", "observed_data")
 """The groups of a file."""
@@ -139,10 +138,10 @@ def _load_netcdf(path: Path) -> Posterior:
         raise ArgumentError(
             f"path: {str(path)!r} was not written by Posterior.save; open it with ArviZ instead"
         )
-    if said.get("noisewise_version") not in (1, VERSION):
+    if said.get("noisewise_version") not in (1, POSTERIOR_VERSION):
         raise ArgumentError(
             f"path: {str(path)!r} has posterior format {said.get('noisewise_version')}, this "
-            f"noisewise reads {VERSION}; use the noisewise that wrote it "
+            f"noisewise reads {POSTERIOR_VERSION}; use the noisewise that wrote it "
             f"({shown(said.get('noisewise_software'))}), or infer again from the release"
         )
     try:
@@ -199,7 +198,7 @@ def _digest(content: Mapping[str, Group]) -> str:
     return hashlib.sha256("\n".join((words, *groups)).encode()).hexdigest()
 
 
-def _json(said: Mapping[str, Any], name: str) -> Any:
+def _json(said: Mapping[str, Any], name: str) -> object:
     """Return the JSON of an attribute, in which nothing is deep, unprintable or infinite."""
     try:
         content = json.loads(said[name])
@@ -260,7 +259,8 @@ def _by_parameter(
 def _model_and_attributes(said: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the model's name and what it kept; files of version 0.1 spell it out themselves."""
     if "model" in said:
-        return said["model"], _json(said, "attributes")
+        attributes: Any = _json(said, "attributes")  # the model checks what it kept
+        return said["model"], attributes
     family = _json(said, "family")
     name = "linear-regression" if family is None else "exponential-family"
     return name, {"x": _json(said, "x"), "y": text(said["y"], "y"), "family": family}
@@ -285,7 +285,7 @@ def _attributes(post: Posterior) -> dict[str, str | int]:
     details = {k: v for k, v in post.details.items() if not _is_per_group(v)}
     return {
         "noisewise_format": FORMAT,
-        "noisewise_version": VERSION,
+        "noisewise_version": POSTERIOR_VERSION,
         "noisewise_software": SOFTWARE,
         "method": post.method,
         "parameters": json.dumps(list(post.draws)),
@@ -304,7 +304,7 @@ def _is_per_group(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return NumPy's own numbers as Python's; anything else in words."""
     if isinstance(value, np.ndarray):
         return value.tolist()

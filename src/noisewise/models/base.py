@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from noisewise.artifact import ArgumentError, Censored, Release
-from noisewise.artifact.forms import ReleaseForm, discover_with, forget_form, register_form
+from noisewise.artifact.release_kinds import ReleaseForm, discover_with, forget_form, register_form
 from noisewise.artifact.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ WordKind = Literal[
     "flag",
     "text",
 ]
-"""How the text of a command-line option becomes a Python value (``cli/words.py``)."""
+"""How the text of a command-line option becomes a Python value (``cli/model_commands.py``)."""
 
 
 @dataclass(frozen=True)

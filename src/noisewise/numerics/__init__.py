@@ -13,9 +13,12 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import jax
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 def configure_jax() -> None:
@@ -42,7 +45,7 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 
 @cache
-def _thread_controller() -> Any:
+def _thread_controller() -> ThreadpoolController | None:
     """Return threadpoolctl's controller, or None where it is not installed.
 
     Cached, because looking through a process' libraries takes longer than a small posterior.
@@ -54,10 +57,20 @@ def _thread_controller() -> Any:
     return ThreadpoolController()
 
 
-def numpyro_sampling_loop() -> Any:
+class CompiledLoop(Protocol):
+    """A function that JAX compiles, as far as its cache is concerned."""
+
+    def clear_cache(self) -> None:
+        """Drop what was compiled."""
+
+    def _cache_size(self) -> int:
+        """Return how many programs are held."""
+
+
+def numpyro_sampling_loop() -> CompiledLoop:
     """Return the compiled function in whose cache numpyro's sampling loops are held."""
     body: Callable[..., Any] = import_module("numpyro.util")._fori_collect_loop
-    return jax.jit(body, static_argnums=(0, 1), donate_argnums=3)
+    return cast(CompiledLoop, jax.jit(body, static_argnums=(0, 1), donate_argnums=3))
 
 
 def clear_numpyro_loops() -> None:

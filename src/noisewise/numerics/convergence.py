@@ -8,6 +8,7 @@ them; for NumPy arrays in NumPy, because XLA's sort on a CPU is twenty times slo
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -41,7 +42,7 @@ def diagnose_groups(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(rhat), np.concatenate(ess)
 
 
-def _namespace(array: Array) -> Any:
+def _namespace(array: Array) -> ModuleType:
     return jnp if isinstance(array, jax.Array) else np
 
 

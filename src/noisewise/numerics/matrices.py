@@ -86,7 +86,7 @@ def _is_zero(e: Any) -> bool:
     return isinstance(e, float | int) and e == 0
 
 
-def dot(a: Matrix, b: Matrix) -> Any:
+def dot(a: Matrix, b: Matrix) -> jax.Array | float:
     """Return the scalar product of two vectors."""
     if not is_entries(a):
         return jnp.sum(a * b)
@@ -170,7 +170,7 @@ def solve_upper(factor: Matrix, right: Matrix) -> Matrix:
     return x
 
 
-def log_determinant(factor: Matrix) -> Any:
+def log_determinant(factor: Matrix) -> jax.Array:
     """Return log |L Lᵀ| of a lower-triangular factor L."""
     if not is_entries(factor):
         return 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))

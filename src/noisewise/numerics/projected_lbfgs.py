@@ -28,6 +28,8 @@ MAX_TRIALS = 30
 
 Function = Callable[[jax.Array], tuple[jax.Array, jax.Array, Any]]
 """x → value, gradient, and whatever else the measure needs."""
+Trial = tuple[jax.Array, jax.Array, jax.Array, Any]
+"""A point that was tried, with the function's value, gradient and whatever else it returned."""
 Measure = Callable[[jax.Array, jax.Array, Any], jax.Array]
 """x, gradient, aux → a distance from the optimum, in the caller's own terms."""
 
@@ -138,20 +140,22 @@ def _iterate(
 
 def _line_search(
     function: Function, at: Minimum, step: jax.Array, lower: Any, upper: Any
-) -> tuple[tuple[jax.Array, jax.Array, jax.Array, Any], jax.Array]:
+) -> tuple[Trial, jax.Array]:
     """Backtrack along the projected path; return the point accepted and the number of trials."""
 
-    def tried(length: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, Any]:
+    def tried(length: jax.Array) -> Trial:
         x = jnp.clip(at.x + length * step, lower, upper)
         return (x, *function(x))
 
-    def too_long(carry: Any) -> jax.Array:
+    def too_long(carry: tuple[jax.Array, jax.Array, Trial]) -> jax.Array:
         _, trials, (x, value, _, _) = carry
         enough = at.value + ARMIJO * (at.gradient @ (x - at.x))
         again: jax.Array = ~(value <= enough) & (trials < MAX_TRIALS)
         return again
 
-    def shorter(carry: Any) -> Any:
+    def shorter(
+        carry: tuple[jax.Array, jax.Array, Trial],
+    ) -> tuple[jax.Array, jax.Array, Trial]:
         length, trials, _ = carry
         return length * SHRINK, trials + 1, tried(length * SHRINK)
 

@@ -82,7 +82,7 @@ def mapping(value: object, argument: str, form: str) -> Mapping[Any, Any]:
     return value
 
 
-def scalar(value: Any) -> Any:
+def scalar(value: object) -> object:
     """Return a NumPy scalar as Python's, a bool as 0 or 1."""
     if isinstance(value, np.generic):
         value = value.item()

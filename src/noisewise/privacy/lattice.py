@@ -43,13 +43,17 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class Multiplicand:
-    """A numeric column that is clamped to its public interval before it is multiplied."""
+class BoundedColumn:
+    """A numeric column, its public interval, and what stands in for missing entries."""
 
     column: str
     lower: float
     upper: float
     fill: float | None = None
+
+
+class Multiplicand(BoundedColumn):
+    """A numeric column that is clamped to its public interval before it is multiplied."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,8 @@ class ScaledProduct:
         return 2.0 ** -(1022 // len(self.multiplicands))
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(BoundedColumn):
     """1 where the column lies outside its public interval, else 0."""
-
-    column: str
-    lower: float
-    upper: float
-    fill: float | None = None
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ import numpy as np
 
 # Not opendp.prelude: it loads data-frame and learning libraries for seconds.
 from opendp import combinators, domains, measurements, measures, metrics, typing
-from opendp.mod import OpenDPException, enable_features
+from opendp.mod import Domain, Measurement, OpenDPException, enable_features
 
 from noisewise.artifact import ArgumentError, Mechanism, Noise
 from noisewise.artifact.guarantee import MAX_SCALE, MIN_SCALE, gaussian_delta
-from noisewise.privacy.statistic_privacy import Sensitivity
+from noisewise.artifact.sensitivity import Sensitivity
 
 enable_features("contrib")
 
@@ -89,7 +89,9 @@ def _fit(
         )
     d_in, make = (bound.l1, _laplace) if mechanism == "laplace" else (bound.l2, _gaussian)
     for _ in range(_NUDGES):
-        measurement, noise = make(scale), Noise(mechanism, scale, float(d_in), cost)
+        # OpenDP's privacy map has no types.
+        measurement: Any = make(scale)
+        noise = Noise(mechanism, scale, float(d_in), cost)
         spent = max(Fraction(measurement.map(d_in)), bound.cost(noise, smoothing))
         if spent <= Fraction(cost):
             return Calibrated(noise, measurement)
@@ -97,16 +99,16 @@ def _fit(
     raise AssertionError(f"OpenDP's privacy map exceeds {cost!r} at scale {scale!r}")
 
 
-def _integers() -> Any:
+def _integers() -> Domain:
     return domains.vector_domain(domains.atom_domain(T=typing.i64))
 
 
-def _laplace(scale: float) -> Any:
+def _laplace(scale: float) -> Measurement:
     # OpenDP accepts scale 0 and then returns raw data: _fit has refused it.
     return measurements.make_laplace(_integers(), metrics.l1_distance(T=typing.i64), scale=scale)
 
 
-def _gaussian(scale: float) -> Any:
+def _gaussian(scale: float) -> Measurement:
     return measurements.make_gaussian(_integers(), metrics.l2_distance(T=typing.f64), scale=scale)
 
 

@@ -36,8 +36,9 @@ from noisewise.artifact import (
 )
 from noisewise.artifact import validation as wire
 from noisewise.artifact.atomic_file import stop_if_ending
-from noisewise.artifact.bounds_search import UNSURE_SHARE, visible_count
-from noisewise.artifact.codec import MAX_BYTES
+from noisewise.artifact.bounds import UNSURE_SHARE, visible_count
+from noisewise.artifact.release_files import MAX_BYTES
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.version import VERSION
@@ -51,7 +52,6 @@ from noisewise.privacy.budget import (
     warn_of_large_epsilon,
     warn_of_small_epsilon,
 )
-from noisewise.privacy.conditions import Condition, in_words, parse_where
 from noisewise.privacy.lattice import Coded, Outside
 from noisewise.privacy.ledger import DefaultLedger, cost_of, open_ledger
 from noisewise.privacy.mechanisms import Calibrated, calibrate
@@ -63,9 +63,9 @@ from noisewise.privacy.private_bounds import (
     prepare_search,
     searched,
 )
-from noisewise.privacy.selection import refuse_selection
+from noisewise.privacy.selection import Condition, in_words, parse_where, refuse_selection
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy, sensitivity
+from noisewise.privacy.statistics import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,
@@ -191,9 +191,7 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
     statistics = order.specify(bounds)
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
     public = PublicColumns(bounds, order.fill, order.other)
-    parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
-    plan = SumPlan(parts, order.group_code, order.person, order.where)
-    sums = reader.sum(plan, order.options.progress)
+    sums = _sum(reader, statistics, public, order)
     refuse_unfit(sums, order)
     refuse_few_records(sums.sizes, order)
     if not order.terms.count:
@@ -205,6 +203,29 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
     return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+
+
+def _sum(
+    reader: Source, statistics: tuple[Statistic, ...], public: PublicColumns, order: Order
+) -> Sums:
+    """Return the sums of all statistics, part by part, and what stood in the way.
+
+    Records left out are those selected less those complete, two counts of one record at most each.
+    """
+    parts = [find_privacy(s.kind).part(s, public) for s in statistics]
+    apart = [find_privacy(s.kind).counts_left_out for s in statistics]
+    together = tuple(part for part, alone in zip(parts, apart, strict=True) if not alone)
+    plan = SumPlan(together, order.group_code, order.person, order.where)
+    sums = reader.sum(plan, order.options.progress)
+    counted = iter(sums.parts)
+    values = []
+    for part, alone in zip(parts, apart, strict=True):
+        if alone:
+            everyone = reader.sum(SumPlan((part,), where=order.where), order.options.progress)
+            values.append(np.array([[everyone.sizes.sum() - sums.sizes.sum()]], np.int64))
+        else:
+            values.append(next(counted))
+    return replace(sums, parts=tuple(values))
 
 
 def check_columns(reader: Source, order: Order, numeric: tuple[str, ...] = ()) -> None:

@@ -33,13 +33,12 @@ import math
 import numpy as np
 
 from noisewise.artifact import Bounds, CandidateCounts, Censored, Noise, Selection
-from noisewise.artifact.bounds import Sides
-from noisewise.artifact.bounds_search import MAX_WINDOW, RecordCounts, visible_count
+from noisewise.artifact.bounds import MAX_WINDOW, RecordCounts, Sides, visible_count
+from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.budget import Terms
 from noisewise.privacy.lattice import Outward
 from noisewise.privacy.mechanisms import Calibrated, calibrate
-from noisewise.privacy.statistic_privacy import sensitivity
 
 PREFERRED = ("1", "1.2", "1.5", "2", "2.5", "3", "4", "5", "6", "8")
 """Preferred numbers of a decade, a third of an octave apart: columns often end at a round number.

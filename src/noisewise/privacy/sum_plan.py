@@ -11,9 +11,8 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.statistics import CellSum, Exponents
-from noisewise.privacy.conditions import Condition
 from noisewise.privacy.lattice import Coded, Feature, Outward, Scaled, inputs, largest_value
-from noisewise.privacy.selection import KeptRecords
+from noisewise.privacy.selection import Condition, KeptRecords
 
 MAX_PRODUCT = 2**30
 """The largest product of lattice values: 2**32 of them fit into 64-bit sums."""

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisewise.models.graphical_model import collective_em, curvature, e_step
-from noisewise.models.graphical_model.curvature import additive_curvature
+from noisewise.models.graphical_model import collective_em, e_step, log_partition_hessian
 from noisewise.models.graphical_model.e_step import EStepSolution, TableNoise
+from noisewise.models.graphical_model.log_partition_hessian import additive_curvature
 from noisewise.models.graphical_model.marginal_oracle import Oracle, choose_oracle, compiled_oracle
 from noisewise.models.graphical_model.structure import Structure, structure
 from tests.reference.graphical_reference import clique_marginals, covariance, estep_by_scipy
@@ -163,7 +163,7 @@ def test_other_last_steps_are_left_alone(
     mechanism: str, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "large":
-        monkeypatch.setattr(curvature, "MAX_ARRAY_ENTRIES", 100)
+        monkeypatch.setattr(log_partition_hessian, "MAX_ARRAY_ENTRIES", 100)
         kind = "exact"
     t, noise = noisy(TREE, 1e6, 1.0, seed=0)
     theta = jnp.asarray(at(TREE, seed=5)[0])

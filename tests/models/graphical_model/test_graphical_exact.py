@@ -13,6 +13,7 @@ import pytest
 
 from noisewise.artifact import ArgumentError
 from noisewise.models.graphical_model.contrasts import contrasts
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.marginal_oracle import (
     Oracle,
     bethe_log_partition,
@@ -20,7 +21,6 @@ from noisewise.models.graphical_model.marginal_oracle import (
     compiled_oracle,
     eliminated_log_partition,
 )
-from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.structure import Structure, clique_vector, structure
 from tests.reference.graphical_reference import clique_marginals, joint, marginal
 

@@ -16,8 +16,8 @@ from noisewise.artifact import ArgumentError
 from noisewise.inference import load_posterior
 from noisewise.models.graphical_model import collective_em, e_step, maximum_likelihood, nuts
 from noisewise.models.graphical_model.e_step import TableNoise
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
 from noisewise.models.graphical_model.marginal_oracle import Oracle, choose_oracle
-from noisewise.models.graphical_model.model import GraphicalModel
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem, free_parameters
 from noisewise.models.graphical_model.structure import structure

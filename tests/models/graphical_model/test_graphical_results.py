@@ -15,7 +15,7 @@ import pytest
 import noisewise as nw
 from noisewise import GraphicalGroups, GraphicalModel, GraphicalPosterior
 from noisewise.artifact import ArgumentError
-from noisewise.models.graphical_model import serialisation
+from noisewise.models.graphical_model import model_files
 from noisewise.models.graphical_model.marginal_oracle import compiled_oracle
 from noisewise.models.graphical_model.structure import structure
 
@@ -260,7 +260,7 @@ def test_texts_that_are_no_model_are_refused(text: str, message: str, tmp_path: 
 
 def test_a_text_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = model().save(tmp_path / "m.json")
-    monkeypatch.setattr(serialisation, "MAX_JSON_BYTES", 100)
+    monkeypatch.setattr(model_files, "MAX_JSON_BYTES", 100)
     with pytest.raises(ArgumentError, match="more than the 100 of any graphical model"):
         GraphicalModel.load(path)
 

@@ -14,13 +14,13 @@ import pytest
 from scipy import stats
 
 from noisewise.artifact import Noise, ProbabilitySums, QuantileSum, SearchError
+from noisewise.artifact.sensitivity import Sensitivity, sensitivity
 from noisewise.models.partition import posterior_quantile as search
 from noisewise.models.partition.conjugate_regression import Zellner, fit
 from noisewise.models.partition.partition_moments import MomentsAccumulator
 from noisewise.models.partition.posterior_probability import probability_codes
 from noisewise.models.partition.posterior_quantile import quantile_codes
 from noisewise.privacy.mechanisms import calibrate
-from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 from tests.privacy.audit import epsilon_lower_bound
 from tests.reference.partition_reference import stopping_distribution
 

@@ -220,7 +220,7 @@ def test_memory_does_not_grow_with_rows() -> None:
             for _ in range(self.batches):
                 yield {c: rng.standard_normal(2**15) for c in plan.numeric}, None
 
-    from noisewise.models.partition.regression_question import regression_question
+    from noisewise.models.partition.sample_and_aggregate import regression_question
     from noisewise.privacy.options import PrivacyOptions
 
     asked = regression_question(

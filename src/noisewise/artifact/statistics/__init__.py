@@ -11,7 +11,7 @@ from noisewise.artifact.statistics.base import (
     unregister_statistic,
 )
 from noisewise.artifact.statistics.cell_sums import CellSum, CellSums
-from noisewise.artifact.statistics.counts import Clamped, PersonTables, Tables
+from noisewise.artifact.statistics.counts import Clamped, LeftOut, PersonTables, Tables
 from noisewise.artifact.statistics.partition_sums import (
     PartitionStatistic,
     ProbabilitySums,
@@ -26,6 +26,7 @@ __all__ = [
     "Clamped",
     "Exponents",
     "Gram",
+    "LeftOut",
     "Monomials",
     "PartitionStatistic",
     "PersonTables",

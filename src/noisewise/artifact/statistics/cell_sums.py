@@ -21,7 +21,6 @@ import numpy as np
 from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.json_fields import Fields
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import (
     Exponents,
@@ -30,7 +29,7 @@ from noisewise.artifact.statistics.base import (
     register_statistic,
 )
 from noisewise.artifact.statistics.polynomial_sums import GRAM_BITS
-from noisewise.artifact.validation import Level
+from noisewise.artifact.validation import Fields, Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.guarantee import Noise

@@ -1,4 +1,6 @@
-"""Counts of records: contingency tables, tables of people, and how many records were clamped."""
+"""Counts of records: contingency tables, tables of people, and how many records were clamped or
+left out.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,12 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.json_fields import Fields
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import (
     Exponents,
@@ -22,7 +23,11 @@ from noisewise.artifact.statistics.base import (
     check_size,
     register_statistic,
 )
-from noisewise.artifact.validation import Level
+from noisewise.artifact.validation import Fields, Level
+
+if TYPE_CHECKING:
+    from noisewise.artifact.guarantee import Noise
+    from noisewise.artifact.release import Release
 
 PERSON_BITS = 20
 """A person's weight in a table has 2**20 steps: 2**32 people fit into 64 bits."""
@@ -295,3 +300,43 @@ class Clamped(Statistic):
     def decode(cls, fields: Fields) -> Self:
         """Make the statistic from its JSON fields."""
         return cls(tuple(fields.items("columns")))
+
+
+@register_statistic
+@dataclass(frozen=True)
+class LeftOut(Statistic):
+    """How many records were left out because one of these columns is missing."""
+
+    kind: ClassVar[str] = "left-out"
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", check_columns(self.columns, "left-out: columns"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the one component."""
+        return ("left out",)
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """What one integer step is worth: one record."""
+        return (1.0,)
+
+    def bound(self, replace: bool) -> Sensitivity:
+        """Return the bound of section 7: one record is left out or not."""
+        return Sensitivity(1, 1)
+
+    @classmethod
+    def decode(cls, fields: Fields) -> Self:
+        """Make the statistic from its JSON fields."""
+        return cls(tuple(fields.items("columns")))
+
+    def check(self, release: Release, noise: Noise) -> None:
+        """Raise a ReleaseError where nobody may be left out, or the bound does not hold."""
+        guarantee = release.guarantee
+        if guarantee.neighbours != "add-remove" or guarantee.unit or release.groups is not None:
+            raise ReleaseError(
+                "left-out: records are left out under add-remove neighbours, and counted where "
+                "there are neither groups nor people with several records"
+            )

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.forms import find_form
 from noisewise.artifact.guarantee import Noise
-from noisewise.artifact.json_fields import Fields
+from noisewise.artifact.release_kinds import find_form
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import Statistic, register_statistic
+from noisewise.artifact.validation import Fields
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Release

@@ -20,7 +20,6 @@ from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds, lattice_map
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Noise, noise_sd
-from noisewise.artifact.json_fields import Fields
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import (
     Exponents,
@@ -29,6 +28,7 @@ from noisewise.artifact.statistics.base import (
     check_size,
     register_statistic,
 )
+from noisewise.artifact.validation import Fields
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Block, Release
@@ -50,9 +50,20 @@ def _product_name(columns: tuple[str, ...], product: Exponents) -> str:
     return "*".join(columns[i] for i in product) if product else "n"
 
 
+class BoxSums(Statistic):
+    """What Gram matrix and monomials share: they are sums of products of columns in the box."""
+
+    unit_words: ClassVar[str] = BOX_SUMS
+
+    @property
+    def bounded_columns(self) -> tuple[str, ...]:
+        """All columns: the box is made of their bounds."""
+        return self.columns
+
+
 @register_statistic
 @dataclass(frozen=True)
-class Gram(Statistic):
+class Gram(BoxSums):
     """All unique products of the columns and the constant 1: the upper triangle of ``u uᵀ``.
 
     ``u = (v, 1)``. The constant corner, the number of records, belongs to it only where ``count``
@@ -60,7 +71,6 @@ class Gram(Statistic):
     """
 
     kind: ClassVar[str] = "gram"
-    unit_words: ClassVar[str] = BOX_SUMS
     columns: tuple[str, ...]
     count: bool
     bits: int = GRAM_BITS
@@ -114,11 +124,6 @@ class Gram(Statistic):
         return cls(tuple(fields.items("columns")), fields.flag("count"), fields.take("bits"))
 
     @property
-    def bounded_columns(self) -> tuple[str, ...]:
-        """All columns: the box is made of their bounds."""
-        return self.columns
-
-    @property
     def counts_records(self) -> bool:
         """Whether the constant corner, n, is a component."""
         return self.count
@@ -163,11 +168,10 @@ def box_to_user(
 
 @register_statistic
 @dataclass(frozen=True)
-class Monomials(Statistic):
+class Monomials(BoxSums):
     """All non-constant monomials of the columns up to a degree (fourth moments for gibbs-noisy)."""
 
     kind: ClassVar[str] = "monomials"
-    unit_words: ClassVar[str] = BOX_SUMS
     columns: tuple[str, ...]
     degree: int = 4
     bits: int = MONOMIAL_BITS
@@ -218,11 +222,6 @@ class Monomials(Statistic):
     def decode(cls, fields: Fields) -> Self:
         """Make the statistic from its JSON fields."""
         return cls(tuple(fields.items("columns")), fields.take("degree"), fields.take("bits"))
-
-    @property
-    def bounded_columns(self) -> tuple[str, ...]:
-        """All columns: the box is made of their bounds."""
-        return self.columns
 
     def in_user_units(self, release: Release, block: Block) -> None:
         """Return None: their only reader is a sampler that works in the box."""

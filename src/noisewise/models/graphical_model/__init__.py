@@ -2,9 +2,10 @@
 
 The owner's file is ``release``. The analyst's, in the order of reading: ``structure`` (cliques and
 junction tree), ``marginal_oracle`` (elimination, belief propagation), ``problem`` (a release as
-arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` (cgm), ``nuts`` with
-``contrasts`` and ``fisher_information`` (bayes); ``model``, ``posterior`` and ``groups`` are what
-an analyst gets.
+arrays), ``maximum_likelihood`` (naive-mle), ``collective_em`` with ``e_step`` and
+``log_partition_hessian`` (cgm), ``nuts`` with ``contrasts`` and ``fisher_information`` (bayes);
+``fitted_model``, ``posterior`` and ``grouped_results`` are what an analyst gets, and
+``model_files`` keeps them.
 """
 
 from __future__ import annotations
@@ -46,6 +47,6 @@ class GraphicalModelDescription(Model):
 
     def readers(self) -> Mapping[bytes, Callable[[Path], Result]]:
         """Return who reads the model's own files: JSON, or an archive of arrays."""
-        from noisewise.models.graphical_model.groups import load_graphical
+        from noisewise.models.graphical_model.grouped_results import load_graphical
 
         return {b"PK": load_graphical, b'{"': load_graphical}

@@ -10,7 +10,7 @@ from noisewise.artifact import ArgumentError, Level, Release
 from noisewise.inference.results import Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.graphical_model import collective_em, maximum_likelihood, nuts
-from noisewise.models.graphical_model.groups import GraphicalGroups
+from noisewise.models.graphical_model.grouped_results import GraphicalGroups
 from noisewise.models.graphical_model.problem import TablesProblem, problems
 
 SHARED_OPTIONS = ("tied", "inference", "memory")

@@ -36,9 +36,9 @@ from noisewise.models.graphical_model.e_step import (
     solve_dual,
     solve_dual_accurately,
 )
+from noisewise.models.graphical_model.fitted_model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.marginal_oracle import Oracle
 from noisewise.models.graphical_model.maximum_likelihood import maximise_likelihood
-from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.problem import TablesProblem
 
 DEFAULT_SPREAD = math.pi / math.sqrt(6)

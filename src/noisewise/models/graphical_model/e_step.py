@@ -17,8 +17,9 @@ goes on from inside the box. Where noise is small, nearly every cell of every ta
 exactly, and the few that cannot absorb what noisy tables disagree on about the columns they share:
 a linear programme over the box |φ - θ| ≤ 1/b, hidden along directions that change no probability.
 Projected L-BFGS needs hundreds of calls to find those cells. An interior-point method finds them in
-ten to forty, given a curvature that is zero along just those directions (``curvature.py``). That is
-for Laplace noise and exact inference; other E-steps have no box, or no certain convexity.
+ten to forty, given a curvature that is zero along just those directions
+(``log_partition_hessian.py``). That is for Laplace noise and exact inference; other E-steps have no
+box, or no certain convexity.
 
 ``nonlinear_belief_propagation`` (NLBP, thesis Algorithm 1) is the E-step as published, for
 comparison:
@@ -40,7 +41,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.graphical_model.curvature import additive_curvature, curvature_fits
+from noisewise.models.graphical_model.log_partition_hessian import (
+    additive_curvature,
+    curvature_fits,
+)
 from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle
 from noisewise.numerics import one_blas_thread
 from noisewise.numerics.interior_point import minimise_interior_point

@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
+from noisewise.models.graphical_model.fitted_model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.marginal_oracle import Oracle
-from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.numerics.projected_lbfgs import Minimum, minimise_projected_lbfgs
 

@@ -24,7 +24,7 @@ import dataclasses
 from collections.abc import Callable
 from functools import lru_cache, partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,13 +43,16 @@ from noisewise.models.graphical_model.fisher_information import (
     sandwich_correction,
     unwhiten,
 )
+from noisewise.models.graphical_model.fitted_model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.marginal_oracle import Oracle, compiled_oracle, describe_size
 from noisewise.models.graphical_model.maximum_likelihood import maximise_likelihood
-from noisewise.models.graphical_model.model import GraphicalModel, fitted_model
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.models.graphical_model.problem import TablesProblem
 from noisewise.numerics import clear_numpyro_loops
 from noisewise.numerics.distributions import normal_laplace_log_density
+
+if TYPE_CHECKING:
+    from numpyro.infer import MCMC
 
 WARM_UP = 250
 """Draws in which the step size adapts (chosen; the mass matrix is fixed beforehand)."""
@@ -123,7 +126,7 @@ def _numpyro_model(oracle: Oracle, mechanism: str, law: str, data: SamplerData) 
 
 
 @lru_cache(maxsize=8)
-def _sampler(oracle: Oracle, mechanism: str, law: str, chains: int, draws: int) -> Any:
+def _sampler(oracle: Oracle, mechanism: str, law: str, chains: int, draws: int) -> MCMC:
     """Return numpyro's sampler, cached: it compiles once for all releases of a structure."""
     nuts = import_module("numpyro.infer")
     kernel = nuts.NUTS(

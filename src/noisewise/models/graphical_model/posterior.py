@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
-from noisewise.models.graphical_model.model import (
+from noisewise.models.graphical_model.fitted_model import (
     GraphicalModel,
     TablesResult,
     model_from_json,
     model_to_json,
 )
-from noisewise.models.graphical_model.serialisation import ArrayArchive, parse_json, write_arrays
+from noisewise.models.graphical_model.model_files import ArrayArchive, parse_json, write_arrays
 from noisewise.models.graphical_model.structure import (
     Clique,
     check_probability,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.models.graphical_model.groups import GraphicalGroups
-from noisewise.models.graphical_model.model import GraphicalModel
+from noisewise.models.graphical_model.fitted_model import GraphicalModel
+from noisewise.models.graphical_model.grouped_results import GraphicalGroups
 from noisewise.models.graphical_model.posterior import GraphicalPosterior
 from noisewise.report import drawings, html
 from noisewise.report.pages import INFER_FIRST

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from noisewise.artifact import ArgumentError, Censored, Level, Release, validation
-from noisewise.artifact.clamping import clamping_in_words
+from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.formula import DesignColumn, parse
 from noisewise.inference.results import Posterior, Result
 from noisewise.models.base import Analyst, Method, Progress, Question
@@ -119,7 +119,8 @@ class RegressionAnalyst(Analyst[Any]):
             formula = problem.formula
             columns = [c for c in formula.columns if c not in formula.factors]
             hidden = hidden_levels_in_words(releases[0], formula.factors)
-            return (*clamping_by_formula(releases[0], columns), *hidden)
+            gaps = left_out_in_words(releases[0])
+            return (*clamping_by_formula(releases[0], columns), *hidden, *gaps)
         natural = [
             c for c in (*problem.x, problem.y)
             if not isinstance(releases[0].bounds.get(c), Censored)
@@ -134,7 +135,7 @@ class RegressionAnalyst(Analyst[Any]):
         given = {"response", "covariates"} <= {*(question.prior or ())}
         if not given and not (problem.scale_free and question.method in (None, "exact")):
             warnings += filter(None, [prior_check.caution(problem)])
-        return tuple(warnings)
+        return (*warnings, *(words for release in releases for words in left_out_in_words(release)))
 
     def restore(
         self, common: Mapping[str, Any], attributes: Mapping[str, Any]

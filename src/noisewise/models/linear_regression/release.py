@@ -16,6 +16,8 @@ from noisewise.artifact import (
     Bounds,
     Clamped,
     Gram,
+    Groups,
+    LeftOut,
     Level,
     Monomials,
     ReleaseError,
@@ -29,7 +31,7 @@ from noisewise.models.linear_regression import LEAST_RECORDS, LinearRegressionRe
 from noisewise.models.linear_regression.required_sums import least_records, required_sums
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import Terms, terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
@@ -58,6 +60,7 @@ def linear_regression(
     other: Mapping[str, Any] | None = None,
     monomials: bool = False,
     count_clamped: bool = False,
+    count_left_out: bool = False,
     **privacy: Unpack[MomentOptions],
 ) -> LinearRegressionRelease:
     """Release everything a Bayesian linear regression needs, with calibrated noise, once.
@@ -84,6 +87,8 @@ def linear_regression(
         other: ``{"sex": "unknown"}``: the level of the public list that counts what is not on it.
         monomials: also release all monomials of ``x`` up to degree four (for ``gibbs-noisy``).
         count_clamped: also release a noisy count of clamped records per column.
+        count_left_out: also release a noisy count of records that were left out, because of gaps
+            and under add-remove neighbours.
         **privacy: the privacy options, of which ``epsilon`` must be given (`PrivacyOptions`).
 
     Returns:
@@ -122,6 +127,8 @@ def linear_regression(
     limits = arguments.all_bounds(columns.numeric, bounds, tuple(columns.levels))
     groups = arguments.groups(options.groups)
     agreed = terms(options, None if groups is None else groups.column)
+    if count_left_out:
+        _refuse_left_out(agreed, groups)
 
     def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
         statistics = [columns.sums(agreed.count)]
@@ -129,6 +136,8 @@ def linear_regression(
             statistics.append(Monomials(columns.numeric[:-1]))
         if count_clamped:
             statistics.append(Clamped(columns.numeric))
+        if count_left_out:
+            statistics.append(LeftOut((*columns.numeric, *columns.levels)))
         return tuple(statistics)
 
     order = Order(
@@ -261,6 +270,19 @@ def _refuse_idle_levels(column: str, formula: Formula) -> None:
         raise ArgumentError(f"levels: {column!r} is not in the formula")
 
 
+def _refuse_left_out(agreed: Terms, groups: Groups | None) -> None:
+    """Raise an ArgumentError where no records are left out, or one person could be many of them."""
+    guarantee = agreed.guarantee
+    if guarantee.neighbours != "add-remove":
+        raise ArgumentError(
+            "count_left_out: under replace-one neighbours no record may be left out, so there is "
+            "none to count; it goes with neighbours='add-remove'"
+        )
+    if guarantee.unit is not None or groups is not None:
+        word = "groups" if guarantee.unit is None else "unit"
+        raise ArgumentError(f"count_left_out: records are counted without {word}=; leave one out")
+
+
 def _warn_of_many_sums(statistic: Statistic) -> None:
     count = len(statistic.units)
     if isinstance(statistic, CellSums) and count > MANY_SUMS:
@@ -299,6 +321,7 @@ OWNER = Owner(
         ),
         Word("monomials", "flag", "also release all monomials of x up to degree four"),
         Word("count_clamped", "flag", "also release how many records lie outside the bounds"),
+        Word("count_left_out", "flag", "also release how many records have gaps and do not count"),
     ),
     privacy=command_line_options(MomentOptions),
     prepare=with_censored_bounds,

@@ -15,18 +15,16 @@ from noisewise.artifact.sensitivity import sensitivity
 from noisewise.artifact.statistics.partition_sums import MAX_CUTOFFS, METHODS
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.regression_question import (
+from noisewise.models.partition.sample_and_aggregate import (
     QUESTION_WORDS,
+    PartitionQuery,
     RegressionQuestion,
     flag,
+    lattice_codes,
+    publish_query,
     question_arguments,
     regression_question,
     share,
-)
-from noisewise.models.partition.sample_and_aggregate import (
-    PartitionQuery,
-    lattice_codes,
-    publish_query,
 )
 from noisewise.privacy.arguments import number, shown
 from noisewise.privacy.mechanisms import Calibrated, calibrate

@@ -27,22 +27,21 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Block, PartitionRelease, QuantileSum, SearchError
 from noisewise.artifact.partition_answer import is_hopeless, weak_search
+from noisewise.artifact.sensitivity import Sensitivity, sensitivity
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.base import Owner, Word
 from noisewise.models.partition.conjugate_regression import CoefficientPosteriors
-from noisewise.models.partition.regression_question import (
+from noisewise.models.partition.sample_and_aggregate import (
     QUESTION_WORDS,
+    PartitionQuery,
     RegressionQuestion,
     flag,
+    lattice_codes,
+    publish_query,
     question_arguments,
     regression_question,
     share,
     whole_number,
-)
-from noisewise.models.partition.sample_and_aggregate import (
-    PartitionQuery,
-    lattice_codes,
-    publish_query,
 )
 from noisewise.privacy.arguments import positive
 from noisewise.privacy.budget import round_down
@@ -53,7 +52,6 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.statistic_privacy import Sensitivity, sensitivity
 
 MAX_LEVEL = 16
 """Radii reach from scale · 2^-16 to scale · 2^16 (chosen)."""

@@ -1,8 +1,8 @@
 """The budget ledger: what may be spent on each dataset, and what was.
 
-``accounts`` is the arithmetic, ``rules`` the decisions, ``hash_chain`` the audit, ``store`` the SQL
-both databases share; ``sqlite`` and ``postgres`` add what differs; ``account_names`` says which
-names are one; ``ledger`` is the ledger itself, ``default_ledger`` the one that is kept unasked.
+``accounts`` is the arithmetic, and says which names are one; ``spending_rules`` the decisions,
+``hash_chain`` the audit, ``store`` the SQL both databases share; ``sqlite`` and ``postgres`` add
+what differs; ``ledger`` is the ledger itself, ``default_ledger`` the one that is kept unasked.
 """
 
 from __future__ import annotations

@@ -23,9 +23,16 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, unquote
 
 from noisewise.artifact import ArgumentError, BudgetError, NoisewiseError
-from noisewise.privacy.ledger import rules
-from noisewise.privacy.ledger.account_names import likeness, one_form
-from noisewise.privacy.ledger.accounts import RECORD, Account, Cost, fitting, hash_mark
+from noisewise.privacy.ledger import spending_rules
+from noisewise.privacy.ledger.accounts import (
+    RECORD,
+    Account,
+    Cost,
+    fitting,
+    hash_mark,
+    likeness,
+    one_form,
+)
 from noisewise.privacy.ledger.ledger import Ledger
 from noisewise.privacy.ledger.store import Rows, Store
 
@@ -76,7 +83,7 @@ class CountingLedger(Ledger):
         return self._named(rows, kind_name(self._dataset, cost))
 
     def _opened(self, rows: Rows, cost: Cost) -> Account:
-        account = rules.uncapped(self.id, kind_name(self._dataset, cost), cost)
+        account = spending_rules.uncapped(self.id, kind_name(self._dataset, cost), cost)
         return self._set(rows, account, None)
 
 

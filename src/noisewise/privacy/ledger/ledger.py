@@ -18,15 +18,16 @@ from types import TracebackType
 from typing import Self
 
 from noisewise.artifact import ArgumentError, BudgetError, Receipt, Release
-from noisewise.privacy.ledger import hash_chain, rules
-from noisewise.privacy.ledger.account_names import account_name, likeness
+from noisewise.privacy.ledger import hash_chain, spending_rules
 from noisewise.privacy.ledger.accounts import (
     NO_RELEASE,
     Account,
     Cost,
     Entry,
     Finding,
+    account_name,
     cost_of,
+    likeness,
 )
 from noisewise.privacy.ledger.store import Rows, Store
 
@@ -59,13 +60,13 @@ class Ledger:
         record is) may change only while nothing is spent, and no budget may fall below what is
         spent. A unit that version 0.1 did not record may be stated once.
         """
-        accounting, amount = rules.asked_budget(epsilon, rho)
+        accounting, amount = spending_rules.asked_budget(epsilon, rho)
         with self._writing() as rows:
             twins = self._alike(rows, dataset)
             name = twins[0].dataset if len(twins) == 1 else dataset
             if name not in {twin.dataset for twin in twins}:
                 name = account_name(dataset)
-            wanted = rules.opened(self.id, name, accounting, amount, neighbours, unit)
+            wanted = spending_rules.opened(self.id, name, accounting, amount, neighbours, unit)
             return self._set(rows, wanted, amount)
 
     def accounts(self) -> tuple[Account, ...]:
@@ -86,7 +87,7 @@ class Ledger:
         with self._reading() as rows:
             account = self._payer(rows, dataset, cost)
             if account is not None:
-                rules.charge(self._sound(rows, account), cost)
+                spending_rules.charge(self._sound(rows, account), cost)
 
     def spend(
         self, dataset: str | None, cost: Cost, description: str, *, entry: str | None = None
@@ -104,7 +105,9 @@ class Ledger:
         """
         with self._writing() as rows:
             account = self._payer(rows, dataset, cost) or self._opened(rows, cost)
-            after, spent = rules.spend(self._sound(rows, account), cost, description, entry)
+            after, spent = spending_rules.spend(
+                self._sound(rows, account), cost, description, entry
+            )
             rows.append(after, spent)
         return Receipt(ledger=self.id, dataset=spent.dataset, entry=spent.entry)
 
@@ -118,7 +121,7 @@ class Ledger:
             words = (e.description for e in rows.entries(account.dataset))
             if any(told.startswith(NO_RELEASE + entry) for told in words):
                 return True
-            rows.append(*rules.lost(account, spend, why))
+            rows.append(*spending_rules.lost(account, spend, why))
         return True
 
     def audit(self, paid: Iterable[Release | tuple[Receipt, Cost]] = ()) -> tuple[Finding, ...]:
@@ -160,8 +163,8 @@ class Ledger:
         """Open the account unless it is there, and give it the wanted budget."""
         rows.open(wanted)
         account = self._stored(rows, wanted.dataset)
-        rules.refuse_untrue_unit(account, wanted, rows.entries(account.dataset))
-        after, entry = rules.set_budget(account, wanted, amount)
+        spending_rules.refuse_untrue_unit(account, wanted, rows.entries(account.dataset))
+        after, entry = spending_rules.set_budget(account, wanted, amount)
         rows.append(after, entry)
         return after
 
@@ -190,7 +193,7 @@ class Ledger:
         chosen = exact or twins
         if not chosen:
             return None
-        rules.refuse_twins(chosen[0], twins)
+        spending_rules.refuse_twins(chosen[0], twins)
         return self._stored(rows, chosen[0].dataset)
 
     def _alike(self, rows: Rows, dataset: str) -> list[Account]:
@@ -206,7 +209,7 @@ class Ledger:
         if account is None:
             raise BudgetError(f"dataset={dataset!r} has gone from {self._store.place} meanwhile")
         if account.unit is None and account.spent_units:
-            return rules.with_known_unit(account, rows.entries(account.dataset))
+            return spending_rules.with_known_unit(account, rows.entries(account.dataset))
         return account
 
     def _sound(self, rows: Rows, account: Account) -> Account:

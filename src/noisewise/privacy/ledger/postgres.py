@@ -25,7 +25,7 @@ LOCK_PATIENCE_S = 60.0
 """Seconds to wait for another session's lock (chosen)."""
 IDLE_PATIENCE_S = 60.0
 """Seconds after which the server takes back our own lock if this process is suspended (chosen)."""
-CONNECT_PATIENCE_S = 10
+SERVER_PATIENCE_S = 10
 """Wait so long for the server, unless the URL says otherwise (chosen)."""
 CREATION_LOCK = 6_647_935_241
 """An advisory lock that keeps two first users from creating the tables at once (chosen: any
@@ -177,7 +177,7 @@ def _options(url: str) -> dict[str, Any]:
             "the ledger's URL cannot be read (not shown, it may hold a password); expected "
             "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
-    return {"connect_timeout": CONNECT_PATIENCE_S, "application_name": "noisewise", **options}
+    return {"connect_timeout": SERVER_PATIENCE_S, "application_name": "noisewise", **options}
 
 
 def _no_stray_separators(url: str) -> None:

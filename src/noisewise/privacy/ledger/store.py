@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from noisewise.artifact import SourceError
 from noisewise.privacy.ledger.accounts import Account, Entry
 
-VERSION = 1
+LEDGER_VERSION = 1
 """The version of the tables, kept in them; another one is refused."""
 
 SCHEMA = (
@@ -168,7 +168,8 @@ def create_tables(execute: Execute) -> None:
     for statement in SCHEMA:
         execute(statement)
     execute(
-        "INSERT INTO noisewise_ledger (id, version) VALUES (?, ?)", (str(uuid.uuid4()), VERSION)
+        "INSERT INTO noisewise_ledger (id, version) VALUES (?, ?)",
+        (str(uuid.uuid4()), LEDGER_VERSION),
     )
 
 
@@ -178,9 +179,9 @@ def identity(execute: Execute, place: str) -> str:
     if len(rows) != 1:
         raise SourceError(f"{place} is damaged: its ledger table has {len(rows)} rows, not 1")
     name, version = rows[0]
-    if version != VERSION:
+    if version != LEDGER_VERSION:
         raise SourceError(
-            f"{place} has ledger version {version}; this noisewise reads version {VERSION}"
+            f"{place} has ledger version {version}; this noisewise reads version {LEDGER_VERSION}"
         )
     return str(name)
 

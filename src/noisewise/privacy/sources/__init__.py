@@ -1,4 +1,13 @@
-"""Sources of the sensitive table: files, data frames, Arrow tables, or an engine behind Ibis."""
+"""Sources of the sensitive table: files, data frames, Arrow tables, or an engine behind Ibis.
+
+Read here: ``files`` finds the reader of a path, ``csv_files`` (cells: ``csv_numbers``) or
+``arrow_datasets``; ``data_frames`` reads pandas and Polars. All give batches to ``arrow``, which
+sums their columns (``arrow_columns``), by person where asked (``people``).
+
+Asked of an engine: ``ibis`` sends the queries of ``pushdown``, made of ``record_expressions``, over
+one ``snapshot``, and ``query_results`` puts the answers together. ``database_url`` opens a table by
+its URL; ``ibis_selection`` and ``spark_catalog`` tell which records a table keeps of another.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +21,8 @@ import pyarrow.dataset as ds
 from noisewise.artifact import ArgumentError
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sources.arrow_datasets import DatasetBatches, dataset_selection
+from noisewise.privacy.sources.data_frames import PandasBatches, PolarsBatches, polars_selection
 from noisewise.privacy.sources.files import open_files
-from noisewise.privacy.sources.frames import PandasBatches, PolarsBatches, polars_selection
 from noisewise.privacy.sum_plan import Source
 
 ACCEPTED = (

@@ -24,7 +24,8 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import NoisewiseError, SourceError
 from noisewise.privacy.sources import csv_numbers
-from noisewise.privacy.sources.arrow import Types, misfit, unfit
+from noisewise.privacy.sources.arrow import Types
+from noisewise.privacy.sources.arrow_columns import misfit, unfit
 from noisewise.privacy.sources.arrow_datasets import scan
 from noisewise.privacy.sum_plan import SumPlan
 

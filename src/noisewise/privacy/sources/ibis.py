@@ -2,7 +2,7 @@
 
 One aggregate query forms all product sums of a plan; every table of counts or sums is one GROUP BY
 more (`pushdown`), all of them over one state of the table (`snapshot`). The integers are
-those of the local path, bit for bit (`expressions`).
+those of the local path, bit for bit (`record_expressions`).
 """
 
 from __future__ import annotations
@@ -21,20 +21,17 @@ from noisewise.artifact.statistics import MAX_ROWS
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import KeptRecords
 from noisewise.privacy.sources import csv_numbers
-from noisewise.privacy.sources.arrow import (
-    BATCH_ROWS,
+from noisewise.privacy.sources.arrow import BATCH_ROWS, guarded, listed_names
+from noisewise.privacy.sources.arrow_columns import (
     check_floats,
     exact_below,
-    guarded,
     level_indices,
     list_mismatch,
-    listed_names,
     not_codable,
     not_numeric,
 )
-from noisewise.privacy.sources.person_ids import PeopleNumbers
+from noisewise.privacy.sources.people import PeopleNumbers, Records, sum_capped
 from noisewise.privacy.sources.query_results import QueryResults
-from noisewise.privacy.sources.record_cap import Records, sum_capped
 from noisewise.privacy.sources.snapshot import snapshot
 from noisewise.privacy.sources.spark_catalog import spark_log_off
 from noisewise.privacy.sum_plan import (
@@ -60,7 +57,7 @@ ENGINES = {"duckdb": "DuckDB", "polars": "Polars", "postgres": "PostgreSQL", "py
 UNFIT_ENGINES = {"sqlite": "SQLite"}
 """Engines that cannot form the sums, by Ibis's name for them (no cast from text to double)."""
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 def connect(url: str) -> IbisSource:
@@ -101,7 +98,7 @@ class IbisSource:
 
     def selection(self) -> KeptRecords:
         """Return which records the expression keeps of the table or view it is made from."""
-        from noisewise.privacy.sources.lineage import ibis_selection
+        from noisewise.privacy.sources.ibis_selection import ibis_selection
 
         return self._ask("looking up the table", lambda: ibis_selection(self._table))
 
@@ -253,8 +250,8 @@ class IbisSource:
     def _fetch(self, step: str, query: Callable[[], ir.Table]) -> pa.Table:
         return self._ask(step, lambda: _collected(query()))
 
-    def _ask(self, step: str, question: Callable[[], Answer]) -> Answer:
-        def quietly() -> Answer:
+    def _ask(self, step: str, question: Callable[[], T]) -> T:
+        def quietly() -> T:
             with spark_log_off(self._table.get_backend()):
                 return question()
 

@@ -14,9 +14,10 @@ import ibis
 import ibis.expr.operations as ops
 
 from noisewise.artifact.statistics import Exponents
-from noisewise.privacy.conditions import COMPARISONS
 from noisewise.privacy.lattice import Coded, Feature, ScaledProduct
-from noisewise.privacy.sources.expressions import (
+from noisewise.privacy.selection import COMPARISONS
+from noisewise.privacy.sources.query_results import products_over_all, sum_name
+from noisewise.privacy.sources.record_expressions import (
     bit,
     constant,
     is_listed,
@@ -28,7 +29,6 @@ from noisewise.privacy.sources.expressions import (
     public_list,
     value,
 )
-from noisewise.privacy.sources.query_results import products_over_all, sum_name
 from noisewise.privacy.sum_plan import (
     CellCounts,
     CellProducts,

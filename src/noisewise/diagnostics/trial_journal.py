@@ -120,7 +120,7 @@ def run_trials(
     return {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
 
 
-def in_json_types(value: Any) -> Any:
+def in_json_types(value: object) -> object:
     """Return the same in JSON's own types."""
     if isinstance(value, Mapping):
         return {str(k): in_json_types(v) for k, v in value.items()}

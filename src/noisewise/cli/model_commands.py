@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from noisewise import models
 from noisewise.artifact import ArgumentError, Level, NoisewiseError
-from noisewise.cli import parsing
+from noisewise.cli import options
 from noisewise.cli.messages import Flag
 from noisewise.models import Model, Owner, Word
 from noisewise.models.base import WordKind
@@ -51,59 +51,59 @@ def _as_it_is(given: Any, option: str, lists: PublicLists) -> object:
 
 
 def _bounds(given: Iterable[str], option: str, lists: PublicLists) -> object:
-    texts = parsing.parse_assignments(given, option)
-    return {column: parsing.parse_bounds(b, f"{option} {column}") for column, b in texts.items()}
+    texts = options.parse_assignments(given, option)
+    return {column: options.parse_bounds(b, f"{option} {column}") for column, b in texts.items()}
 
 
 def _censored(given: Iterable[str], option: str, lists: PublicLists) -> object:
-    texts = parsing.parse_assignments(given, option)
-    return {column: parsing.parse_censored(b, f"{option} {column}") for column, b in texts.items()}
+    texts = options.parse_assignments(given, option)
+    return {column: options.parse_censored(b, f"{option} {column}") for column, b in texts.items()}
 
 
 def _levels(given: Iterable[str], option: str, lists: PublicLists) -> object:
-    texts = parsing.parse_assignments(given, option)
-    return {column: parsing.parse_list(text, option) for column, text in texts.items()}
+    texts = options.parse_assignments(given, option)
+    return {column: options.parse_list(text, option) for column, text in texts.items()}
 
 
 def _fill(given: Iterable[str], option: str, lists: PublicLists) -> object:
     listed = lists.of_columns or {}
     return {
-        column: parsing.parse_level(text, listed.get(column), f"{option} {column}")
-        for column, text in parsing.parse_assignments(given, option).items()
+        column: options.parse_level(text, listed.get(column), f"{option} {column}")
+        for column, text in options.parse_assignments(given, option).items()
     }
 
 
 def _level(given: Iterable[str], option: str, lists: PublicLists) -> object:
     listed = lists.of_columns or {}
     return {
-        column: parsing.parse_level(text, listed.get(column, [text]), f"{option} {column}")
-        for column, text in parsing.parse_assignments(given, option).items()
+        column: options.parse_level(text, listed.get(column, [text]), f"{option} {column}")
+        for column, text in options.parse_assignments(given, option).items()
     }
 
 
 def _value(given: str, option: str, lists: PublicLists) -> object:
-    return parsing.parse_level(given, lists.of_the_column, option)
+    return options.parse_level(given, lists.of_the_column, option)
 
 
 FORMS: dict[WordKind, OptionForm] = {
     "column": OptionForm("COLUMN", str, _as_it_is),
     "columns": OptionForm("COLUMN", list[str], _as_it_is),
     "bounds": OptionForm("COLUMN=LOWER,UPPER", list[str], _bounds),
-    "interval": OptionForm("LOWER,UPPER", str, lambda t, o, _: parsing.parse_bounds(t, o)),
+    "interval": OptionForm("LOWER,UPPER", str, lambda t, o, _: options.parse_bounds(t, o)),
     "censored": OptionForm("COLUMN=LOWER,UPPER[,SIDES]", list[str], _censored),
     "censored-interval": OptionForm(
-        "LOWER,UPPER[,SIDES]", str, lambda t, o, _: parsing.parse_censored(t, o)
+        "LOWER,UPPER[,SIDES]", str, lambda t, o, _: options.parse_censored(t, o)
     ),
     "cliques": OptionForm(
-        "COLUMN,COLUMN", list[str], lambda given, o, _: [parsing.parse_names(t) for t in given]
+        "COLUMN,COLUMN", list[str], lambda given, o, _: [options.parse_names(t) for t in given]
     ),
     "levels": OptionForm("COLUMN=LIST", list[str], _levels),
-    "list": OptionForm("LIST", str, lambda text, o, _: parsing.parse_list(text, o)),
+    "list": OptionForm("LIST", str, lambda text, o, _: options.parse_list(text, o)),
     "fill": OptionForm("COLUMN=VALUE", list[str], _fill),
     "level": OptionForm("COLUMN=LEVEL", list[str], _level),
     "value": OptionForm("VALUE", str, _value),
     "assignments": OptionForm(
-        "NAME=NUMBER", list[str], lambda given, o, _: parsing.parse_numbers(given, o)
+        "NAME=NUMBER", list[str], lambda given, o, _: options.parse_numbers(given, o)
     ),
     "number": OptionForm("NUMBER", float, _as_it_is),
     "numbers": OptionForm("NUMBER", list[float], _as_it_is),
@@ -213,7 +213,7 @@ def argument_flags(owner: Owner) -> dict[str, Flag]:
 
 def command(
     name: str, summary: str, parameters: Iterable[inspect.Parameter], run: Callable[..., None]
-) -> Any:
+) -> TyperCommand:
     """Return a command for Typer's groups.
 
     Args:
@@ -234,13 +234,13 @@ def command(
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     alone = typer.Typer(add_completion=False)
     alone.command(name, help=summary)(call)
-    return typer.main.get_command(alone)
+    return cast(TyperCommand, typer.main.get_command(alone))
 
 
-class ModelCommands(Mapping[str, Any]):
+class ModelCommands(Mapping[str, TyperCommand]):
     """The commands of a group by name: one per model, made when it is asked for."""
 
-    def __init__(self, make: Callable[[Model], Any], has: Callable[[Owner], bool]) -> None:
+    def __init__(self, make: Callable[[Model], TyperCommand], has: Callable[[Owner], bool]) -> None:
         self._make, self._has = make, has
 
     def __iter__(self) -> Iterator[str]:
@@ -249,14 +249,14 @@ class ModelCommands(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> TyperCommand:
         if name not in models.names() or not self._has(models.find(name).owner()):
             raise KeyError(name)
         return self._make(models.find(name))
 
 
 def model_group(
-    make: Callable[[Model], Any], has: Callable[[Owner], bool] = lambda owner: True
+    make: Callable[[Model], TyperCommand], has: Callable[[Owner], bool] = lambda owner: True
 ) -> type[TyperGroup]:
     """Return the class of a group with one command per model.
 

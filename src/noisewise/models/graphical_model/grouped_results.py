@@ -14,20 +14,20 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Level
 from noisewise.inference.results import Result
-from noisewise.models.graphical_model.model import (
+from noisewise.models.graphical_model.fitted_model import (
     MODEL_FORMAT,
     GraphicalModel,
     model_from_json,
     model_to_json,
 )
-from noisewise.models.graphical_model.posterior import GraphicalPosterior, arviz_names
-from noisewise.models.graphical_model.serialisation import (
+from noisewise.models.graphical_model.model_files import (
     ArrayArchive,
     parse_json,
     read_json,
     write_arrays,
     write_json,
 )
+from noisewise.models.graphical_model.posterior import GraphicalPosterior, arviz_names
 from noisewise.models.graphical_model.structure import Clique, labelled, unused_name
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Ctrl-C while the command still loads its libraries: nothing is begun yet, and it ends at once.
 
 The package imports this first of all where it is loaded by the command ``noisewise`` itself; later
-`noisewise.cli.interrupts` takes over.
+`noisewise.cli.main` takes over.
 """
 
 from __future__ import annotations

@@ -18,21 +18,20 @@ import numpy as np
 
 from noisewise.artifact import low_memory_json, validation
 from noisewise.artifact.atomic_file import atomic_write, folder_turn
-from noisewise.artifact.bounds import Bounds, Censored
-from noisewise.artifact.bounds_search import CandidateCounts, Selection
+from noisewise.artifact.bounds import Bounds, CandidateCounts, Censored, Selection
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
-from noisewise.artifact.json_fields import Fields, located
-from noisewise.artifact.low_memory_json import Columns
+from noisewise.artifact.low_memory_json import NamedRows
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release
 from noisewise.artifact.statistics.base import decode_statistic, encode_fields
 from noisewise.artifact.statistics.counts import CellNames
 from noisewise.artifact.user_warnings import warn_user
+from noisewise.artifact.validation import Fields, located
 
 FORMAT = "noisewise-release"
 """Says in the file that this is a release and not some other JSON."""
 
-VERSION = 1
+RELEASE_VERSION = 1
 """The version of the file format that is read and written."""
 
 MAX_BYTES = 256 * 2**20
@@ -45,13 +44,13 @@ PIECE = 2**14
 """Entries of a list that are written at once for the digest (chosen)."""
 
 HDF5 = b"\x89HDF"
-"""How a posterior file begins: the slip of opening one deserves a word of its own."""
+"""How every netCDF file begins, a posterior's too: to open one here deserves a word of its own."""
 
 
 def dumps(release: Release) -> str:
     """Return the content of the file."""
     content = encode(release)
-    head = {"format": FORMAT, "version": VERSION}
+    head = {"format": FORMAT, "version": RELEASE_VERSION}
     return _pretty({**head, **content, "sha256": canonical_digest(release)}) + "\n"
 
 
@@ -73,10 +72,10 @@ def loads(content: str | bytes, path: Path | None = None) -> Release:
     del parsed
     top.take("format")
     version = validation.integer(top.take("version"), "release: version", 1)
-    if version != VERSION:
+    if version != RELEASE_VERSION:
         raise ReleaseError(
-            f"release: the file has version {version}, this noisewise reads version {VERSION}; "
-            "a newer file needs a newer noisewise"
+            f"release: the file has version {version}, this noisewise reads version "
+            f"{RELEASE_VERSION}; a newer file needs a newer noisewise"
         )
     digest = top.take("sha256")
     release = decode(top)
@@ -92,7 +91,7 @@ def _is_text(value: object, text: str) -> bool:
     return isinstance(value, str) and value == text
 
 
-def _check_format(parsed: Any, name: str) -> None:
+def _check_format(parsed: object, name: str) -> None:
     """Raise a ReleaseError for some other JSON."""
     if not isinstance(parsed, dict):
         why = f"it must be a JSON object, not {validation.shown(parsed)}"
@@ -202,7 +201,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return unique
 
 
-def _parse(held: list[str | bytes], name: str) -> Any:
+def _parse(held: list[str | bytes], name: str) -> object:
     """Parse JSON as RFC 8259 has it: UTF-8, no byte-order mark; and no key twice, no NaN.
 
     Args:
@@ -300,7 +299,7 @@ def _encode_guarantee(value: Guarantee) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if v is not None or k not in optional}
 
 
-def _encode_bounds(value: Bounds) -> Any:
+def _encode_bounds(value: Bounds) -> dict[str, float | str] | list[float]:
     if isinstance(value, Censored):
         return {"lower": value.lower, "upper": value.upper, "cut": value.sides}
     return [value.lower, value.upper]
@@ -449,7 +448,7 @@ def _selection(value: Any, where: str) -> Selection:
 def _block(value: Any, where: str) -> Block:
     f = Fields(value, where)
     spec, noise, values = f.take("statistic"), f.take("noise"), f.take("values")
-    if not isinstance(values, dict | Columns):
+    if not isinstance(values, dict | NamedRows):
         raise ReleaseError(
             f"{where}: 'values' must be a JSON object, not {validation.shown(values)}"
         )
@@ -459,7 +458,7 @@ def _block(value: Any, where: str) -> Block:
         del spec  # in a large file its lists of levels take memory
         # Counted before a name is built: a small file may announce millions of them.
         components = len(statistic.units)
-        given = len(values.rows) if isinstance(values, Columns) else len(values)
+        given = len(values.rows) if isinstance(values, NamedRows) else len(values)
         if given != components:
             raise ReleaseError(
                 f"'values' holds {given} components, {statistic.kind} has {components}"
@@ -467,11 +466,11 @@ def _block(value: Any, where: str) -> Block:
         return Block(statistic, _noise(noise), _matrix(values, statistic.names))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return JSON whose cuts are put back: a statistic of one's own may have a field ``values``."""
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, Columns):
+    if isinstance(value, NamedRows):
         return _no_repeats(list(zip(value.names(), value.rows.tolist(), strict=True)))
     return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
@@ -483,9 +482,9 @@ def _noise(value: Any) -> Noise:
     return Noise(*parts)
 
 
-def _matrix(columns: dict[str, Any] | Columns, names: Sequence[str]) -> np.ndarray:
+def _matrix(columns: dict[str, Any] | NamedRows, names: Sequence[str]) -> np.ndarray:
     """Return the values as a matrix; names and widths are checked before it is allocated."""
-    if isinstance(columns, Columns):
+    if isinstance(columns, NamedRows):
         if columns.named(names):
             return columns.rows
         columns = _no_repeats(list(zip(columns.names(), columns.rows.tolist(), strict=True)))

@@ -23,8 +23,8 @@ from noisewise.models.graphical_model.marginal_oracle import (
     eliminate,
     sample_backwards,
 )
+from noisewise.models.graphical_model.model_files import read_json, write_json
 from noisewise.models.graphical_model.problem import TablesProblem
-from noisewise.models.graphical_model.serialisation import read_json, write_json
 from noisewise.models.graphical_model.structure import (
     Clique,
     Structure,

@@ -25,7 +25,7 @@ from sqlglot import exp
 
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
 from noisewise.privacy.sources.arrow_datasets import dataset_selection, is_text
-from noisewise.privacy.sources.frames import polars_selection
+from noisewise.privacy.sources.data_frames import polars_selection
 from noisewise.privacy.sources.spark_catalog import spark_selection
 
 if TYPE_CHECKING:

@@ -10,17 +10,17 @@ import inspect
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.table import Table
+from typer.core import TyperCommand
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.cli import words
+from noisewise.cli import model_commands
 from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.messages import in_shell_words
-from noisewise.cli.parsing import parse_guesses, parse_number, parse_widths
-from noisewise.cli.shared_options import (
+from noisewise.cli.options import (
     AsJson,
     ModelOptions,
     OtherCovariates,
@@ -31,6 +31,10 @@ from noisewise.cli.shared_options import (
     SimulationSeed,
     check_page,
     check_writable,
+    is_read_by,
+    parse_guesses,
+    parse_number,
+    parse_widths,
     read_options,
     read_prior_option,
 )
@@ -39,6 +43,7 @@ from noisewise.models import Model, Owner, Word
 if TYPE_CHECKING:
     from noisewise.simulate import Check, Plan
 
+T = TypeVar("T")
 
 Size = Annotated[
     int | None, typer.Option("--n", metavar="N", help="Number of records, or a guess.")
@@ -102,32 +107,32 @@ class PlanRequest:
 
 def _own_parameters() -> list[inspect.Parameter]:
     return [
-        words.keyword("epsilon", Epsilons, required=True),
-        words.keyword("n", Size),
-        words.keyword("guess", Guesses),
-        words.keyword("method", Methods),
-        words.keyword("width", Width),
-        words.keyword("parameter", Parameter),
-        words.keyword("prior", PriorFile),
-        words.keyword("trials", Trials),
-        words.keyword("seed", SimulationSeed, default=0),
-        words.keyword("page", PageFile),
-        words.keyword("as_json", AsJson, default=False),
+        model_commands.keyword("epsilon", Epsilons, required=True),
+        model_commands.keyword("n", Size),
+        model_commands.keyword("guess", Guesses),
+        model_commands.keyword("method", Methods),
+        model_commands.keyword("width", Width),
+        model_commands.keyword("parameter", Parameter),
+        model_commands.keyword("prior", PriorFile),
+        model_commands.keyword("trials", Trials),
+        model_commands.keyword("seed", SimulationSeed, default=0),
+        model_commands.keyword("page", PageFile),
+        model_commands.keyword("as_json", AsJson, default=False),
     ]
 
 
 def _planned_words(owner: Owner) -> list[Word]:
-    return [w for w in (*owner.words, *words.privacy_words(owner)) if w.planned]
+    return [w for w in (*owner.words, *model_commands.privacy_words(owner)) if w.planned]
 
 
 def _parameter(word: Word) -> inspect.Parameter:
     """Return a word as a plan asks for it: bounds are asked for by `_require`, with a reason."""
     default = word.default if word.plan_default is None else word.plan_default
     required = word.required and default is None and word.kind != "bounds"
-    return words.parameter(word, required=required, default=default)
+    return model_commands.parameter(word, required=required, default=default)
 
 
-def plan_command(model: Model) -> Any:
+def plan_command(model: Model) -> TyperCommand:
     """Return the command that plans a release of a model."""
     owner = model.owner()
     own = _own_parameters()
@@ -139,14 +144,14 @@ def plan_command(model: Model) -> Any:
 
     released = owner.summary.removeprefix("Release ")
     summary = f"Plan the release of {released[:1].lower()}{released[1:]}"
-    return words.command(model.name, summary, [*planned, *own], run)
+    return model_commands.command(model.name, summary, [*planned, *own], run)
 
 
 app = typer.Typer(
     help="Simulate, before any budget is spent and without data, what analysts will get. "
     "(Partition releases are their own answer: docs/evidence-partition.md says how good.)",
     no_args_is_help=True,
-    cls=words.model_group(plan_command, lambda owner: owner.planned),
+    cls=model_commands.model_group(plan_command, lambda owner: owner.planned),
 )
 
 
@@ -156,14 +161,16 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
     size = _require(request.n, "--n", "the number of records (a guess will do)")
     for word in _planned_words(owner):
         if word.required:
-            _require(given[word.name], words.flag_of(word).text, word.help.partition(";")[0])
+            _require(
+                given[word.name], model_commands.flag_of(word).text, word.help.partition(";")[0]
+            )
     prior = read_prior_option(request.prior)
     from noisewise import release as release_functions
     from noisewise import report, simulate
 
-    flags = words.argument_flags(owner)
+    flags = model_commands.argument_flags(owner)
     with in_shell_words(flags):
-        arguments = words.release_arguments(owner, given)
+        arguments = model_commands.release_arguments(owner, given)
 
     def at(epsilon: float) -> Release:
         with in_shell_words(flags):
@@ -185,7 +192,7 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
         typer.echo(f"wrote {request.page}")
 
 
-def _require(value: Any, option: str, what: str) -> Any:
+def _require(value: T | None, option: str, what: str) -> T:
     """Return a value; a plan looks at no data, so what data would tell must be said."""
     if value is None or value == []:
         raise ArgumentError(f"{option}: a plan looks at no data, so it needs {what}")
@@ -277,11 +284,7 @@ def check(
 def _is_check(path: Path) -> bool:
     from noisewise.simulate import load_check
 
-    try:
-        load_check(path)
-    except ArgumentError:
-        return False
-    return True
+    return is_read_by(load_check, ArgumentError, path)
 
 
 def show_check(result: Check) -> None:
