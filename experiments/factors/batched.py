@@ -19,6 +19,7 @@ import argparse
 import inspect
 import pickle
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -157,12 +158,20 @@ def _outcomes(
     """Draw coefficients given positions (trial, draw, coordinate, chain), and judge them."""
     structure = trials[0].problem.structure
 
-    @jax.jit
-    @jax.vmap
-    def at(position: jax.Array, own: FactorData) -> Moments:
-        each = jax.vmap(jax.vmap(lambda v: moments(v, own, structure)))
-        every: Moments = each(jnp.moveaxis(position, 2, 0))
+    # On a CPU one after the other: batched LAPACK calls of one program may wait for each other.
+    side_by_side = jax.default_backend() != "cpu"
+
+    def over(f: Callable[..., Moments], along: Any) -> Moments:
+        every: Moments = jax.vmap(f)(along) if side_by_side else jax.lax.map(f, along)
         return every
+
+    @jax.jit
+    def at(position: jax.Array, own: FactorData) -> Moments:
+        def of_trial(both: tuple[jax.Array, FactorData]) -> Moments:
+            chains = jnp.moveaxis(both[0], 2, 0)
+            return over(lambda c: over(lambda v: moments(v, both[1], structure), c), chains)
+
+        return over(of_trial, (position, own))
 
     outcomes = []
     for first in range(0, len(trials), TOGETHER):
