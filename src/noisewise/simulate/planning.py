@@ -51,6 +51,9 @@ MISSED_CHANCE = 0.001
 """Probability with which a calibrated method is said to miss (chosen)."""
 FEWEST_TRIALS_PLANNED = 10
 """Trials of a plan, at the least (chosen)."""
+FEWEST_TRIALS_FOR_COVERAGE = 50
+"""Trials from which a plan says how often intervals held the guess (chosen: of 12, one miss in
+twenty is none at all half of the time)."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,11 @@ class Plan:
     def epsilons(self) -> tuple[float, ...]:
         """Return the grid of ε."""
         return tuple(dict.fromkeys(r.epsilon for r in self.rows))
+
+    @property
+    def tells_coverage(self) -> bool:
+        """Return whether there are trials enough for the share that held the guess to be shown."""
+        return bool(self.settings["trials"] >= FEWEST_TRIALS_FOR_COVERAGE)
 
     def row(self, epsilon: float, method: str, parameter: str) -> Row:
         """Return the row of one ε, method and parameter."""
