@@ -113,6 +113,21 @@ def test_another_reference_is_the_design_of_its_formula(formula: str) -> None:
             )
 
 
+@pytest.mark.parametrize("written", ["C(`{}`)", "`{}`"])
+@pytest.mark.parametrize("name", ["lipid group", "group-1"])
+def test_another_reference_of_a_name_in_backticks(written: str, name: str) -> None:
+    """The new names can be written in a formula, and another reference can be taken again."""
+    levels: dict[str, Any] = {name: ("low", "mid", "high")}
+    post = factor_posterior(f"wages ~ age * {written.format(name)}", levels)
+    other = post.with_reference(**{name: "mid"})
+    label = f"C(`{name}`, contr.treatment('mid'))"
+    assert other.design == parse(f"wages ~ age * {label}", levels).design(levels)
+    back = other.with_reference(**{name: "low"})
+    np.testing.assert_allclose(
+        np.stack(list(back.draws.values())), np.stack(list(post.draws.values()))
+    )
+
+
 @pytest.mark.parametrize("groups", [0, 2])
 def test_with_reference_predicts_the_same(groups: int) -> None:
     post = factor_posterior(groups=groups)

@@ -79,7 +79,8 @@ def with_reference(
     Columns are named as those of ``C(factor, contr.treatment(level))``.
     """
     level = levels[factor][reference]
-    label = f"C({factor}, contr.treatment({level!r}))"
+    quoted = factor if factor.isidentifier() else f"`{factor}`"
+    label = f"C({quoted}, contr.treatment({level!r}))"
     columns: list[DesignColumn] = []
     for _, group in itertools.groupby(design, lambda c: (c.term, [f for f, _ in c.levels])):
         columns += _recoded(list(group), levels, factor, reference, label)
