@@ -157,3 +157,19 @@ def test_records_at_levels(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError) as refused:
             results._points(fitted, at, None)
         assert str(refused.value).startswith(said)
+
+
+class Degrees(Fitted):
+    """Levels that hold what parts values, one of them even a whole value."""
+
+    covariates = ("age", "degree")
+    levels = {"degree": ("BSc, MSc", "BSc", "x=1", "none,age=3")}  # noqa: RUF012
+
+
+@pytest.mark.parametrize("level", Degrees.levels["degree"])
+def test_levels_that_hold_a_comma_or_an_equals_sign(level: str) -> None:
+    fitted: Any = Degrees()
+    wanted = [{"age": 40.0, "degree": level}]
+    assert results._points(fitted, [f"age=40,degree={level}"], None) == wanted
+    assert results._points(fitted, [f"degree={level}, age=40"], None) == wanted
+    assert results._points(fitted, [f"degree={level}", "age=40"], None) == wanted

@@ -15,7 +15,7 @@ import typer
 from noisewise.artifact import ArgumentError, Level
 from noisewise.cli.console import frame_table, plain_console, show_json
 from noisewise.cli.parsing import (
-    parse_assignments,
+    parse_assignment,
     parse_level,
     parse_names,
     parse_number_or_date,
@@ -106,7 +106,7 @@ def _points(result: Result, at: list[str] | None, csv: Path | None) -> list[Poin
     points: list[Point] = []
     given: dict[str, str] = {}
     for text in at or ():
-        more = parse_assignments(text.split(","), "--at")
+        more = _assigned(result, text)
         # One record may be spread over several options: it is whole once nothing is left out.
         if set(more) & set(given) or not set(more) <= set(covariates):
             raise _incomplete(covariates, text)
@@ -117,6 +117,33 @@ def _points(result: Result, at: list[str] | None, csv: Path | None) -> list[Poin
     if given:
         raise _incomplete(covariates, (at or ("",))[-1])
     return points
+
+
+def _assigned(result: Result, text: str) -> dict[str, str]:
+    """Return the values of ``age=40,sex=male``, each column once."""
+    parts, values = text.split(","), dict[str, str]()
+    while parts:
+        name, value, used = _first_value(result, parts)
+        if name in values:
+            raise ArgumentError(f"--at: {name!r} is given twice")
+        values[name] = value
+        parts = parts[used:]
+    return values
+
+
+def _first_value(result: Result, parts: list[str]) -> tuple[str, str, int]:
+    """Return a column, its value, and of how many parts between commas they are made.
+
+    A level may hold commas and equals signs: the longest text that is a level of its column counts.
+    """
+    levels: dict[str, tuple[Level, ...]] = getattr(result, "levels", {})
+    for end in range(len(parts), 0, -1):
+        text = ",".join(parts[:end]).strip()
+        for column, listed in levels.items():
+            value = text.removeprefix(f"{column}=")
+            if value != text and value.strip() in map(str, listed):
+                return column, value, end
+    return *parse_assignment(parts[0].strip(), "--at"), 1
 
 
 def _incomplete(covariates: tuple[str, ...], text: str) -> ArgumentError:
