@@ -70,9 +70,17 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     ((*FORMULA, *LEVELS, *BOUNDS, "--other", "sex=x"), "--other sex: 'x' is not among the"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--other", "age=x"), "--other: 'age' is not among sex"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "sex=x"), "--fill sex: 'x' is not among the column's"),
-    ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "age=x"), "--fill age: 'x' is not a number"),
+    ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "age=x"), "--fill age: must be a number, not 'x'"),
+    ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "sex=unkown"), "--fill sex: 'unkown' is not among the "
+     "column's levels; did you mean 'unknown'?"),
+    ((*FORMULA, *BOUNDS, "--levels", "sx=f,m,unknown", "--fill", "sex=unknown"), "--levels: none "
+     "for the factor 'sex', and 'sx' has levels but is not in the formula: is one of them "
+     "misspelt?"),
+    ((*FORMULA, *LEVELS, *BOUNDS, "--levels", "aage=1,2", "--fill", "sex=unknown"), "--levels: "
+     "'aage' is not in the formula; did you mean 'age'?"),
     ((*FORMULA, *LEVELS, *BOUNDS), "column 'sex' holds a value outside its public list; the list "
-     "must cover every record (add an 'other' entry and recode the data, or --other sex=...)"),
+     "must cover every record (add an 'other' entry and recode the data, or --other sex=...). "
+     "Texts must be spelt as on the list, capitals and blanks included"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--other", "sex=unknown"), "column 'sex' has missing values. "
      "Under replace-one neighbours n is public, so no record may be left out: give a public value "
      "with --fill COLUMN=VALUE, or use --neighbours add-remove"),

@@ -7,6 +7,7 @@ where a number or a public list belongs, must not end up in an error's text.
 from __future__ import annotations
 
 import datetime
+import difflib
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,6 +88,16 @@ def scalar(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return int(value) if isinstance(value, bool) else value
+
+
+def nearest(value: object, listed: Iterable[object]) -> str:
+    """Return a question that names the public entry whose spelling is nearest; "" for none.
+
+    Only for what the owner typed: of a record it would tell how that is spelt.
+    """
+    by_text = {str(entry): entry for entry in listed}
+    near = difflib.get_close_matches(str(value), by_text, 1) if isinstance(value, str | int) else []
+    return f"; did you mean {shown(by_text[near[0]])}?" if near else ""
 
 
 # -- columns, bounds, lists ------------------------------------------------------------------------
@@ -310,6 +321,7 @@ def level_fill(
         if not isinstance(plain, str | int | float) or plain not in listed:
             raise ArgumentError(
                 f"fill[{column!r}]: {shown(value)} is not among the column's levels"
+                f"{nearest(plain, listed)}"
             )
         filled[column] = listed[listed.index(plain)]  # 1.0 is 1
     return filled
@@ -330,7 +342,8 @@ def other_levels(given: object, levels_of: Mapping[str, tuple[Level, ...]]) -> d
         if not isinstance(plain, str | int) or plain not in levels_of[column]:
             raise ArgumentError(
                 f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
-                "that counts the others must be public like the rest"
+                f"that counts the others must be public like the rest"
+                f"{nearest(plain, levels_of[column])}"
             )
         levels[column] = plain
     return levels

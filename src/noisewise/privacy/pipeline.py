@@ -403,6 +403,8 @@ def refuse_unfit(sums: Sums, order: Order) -> None:
             f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
             "cover every record (add an 'other' entry and recode the data"
             + (f", or other={{{sums.unlisted[0]!r}: ...}})" if order.takes_other else ")")
+            # Which level is nearest would tell how a record is spelt: the rule is said instead.
+            + ". Texts must be spelt as on the list, capitals and blanks included"
         )
     if order.terms.guarantee.neighbours == "add-remove":
         return

@@ -228,7 +228,13 @@ def _of_formula(text: object, levels: object) -> RegressionColumns:
         arguments.name(c, "levels"): arguments.levels(v, f"levels[{c!r}]") for c, v in lists.items()
     }
     formula = parse(text, listed)
+    idle = next((c for c in listed if c not in formula.columns), None)
     for factor in formula.factors:
+        if factor not in listed and idle is not None:
+            raise ArgumentError(
+                f"levels: none for the factor {factor!r}, and {idle!r} has levels but is not in "
+                "the formula: is one of them misspelt?"
+            )
         if factor not in listed:
             raise ArgumentError(
                 f"levels: none for the factor {factor!r}; levels are public knowledge: give them, "
@@ -258,7 +264,8 @@ def _refuse_idle_levels(column: str, formula: Formula) -> None:
                 "levels"
             )
     if column not in formula.factors:
-        raise ArgumentError(f"levels: {column!r} is not in the formula")
+        near = arguments.nearest(column, formula.columns)
+        raise ArgumentError(f"levels: {column!r} is not in the formula{near}")
 
 
 def _warn_of_many_sums(statistic: Statistic) -> None:
