@@ -177,9 +177,10 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         named = {}
         for i, column in enumerate(post.covariates):
             values = X[column] if hasattr(X, "columns") else np.asarray(X, object)[:, i]
-            values = np.asarray(values, object)
+            values = [post.as_released(column, value) for value in np.asarray(values, object)]
             if column in post.levels:
                 named[column] = design_matrix.codes(values, post.levels[column], f"X[{column!r}]")
             else:
-                named[column] = check_array(values[:, None], dtype=np.float64)[:, 0]
+                rows = np.array(values, object)[:, None]
+                named[column] = check_array(rows, dtype=np.float64)[:, 0]
         return design_matrix.design_matrix(post.design, named, len(values))

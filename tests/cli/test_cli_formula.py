@@ -12,6 +12,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError
 from noisewise.cli import parsing, results
+from noisewise.privacy.sources import csv_files
 
 Run = Callable[..., Any]
 
@@ -165,6 +166,30 @@ def test_records_at_levels(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError) as refused:
             results._points(fitted, at, None)
         assert str(refused.value).startswith(said)
+
+
+class Filled(Fitted):
+    """A result whose release has public values for gaps, but not for those of ``k``."""
+
+    def as_released(self, column: str, value: object) -> object:
+        fill = {"age": 50.0, "sex": "f"}
+        return fill.get(column, value) if value is None else value
+
+
+def test_gaps_and_flags_of_a_file(tmp_path: Path) -> None:
+    assert set(results.GAPS) == set(csv_files.NULLS)
+    fitted: Any = Filled()
+    new = tmp_path / "new.csv"
+    new.write_text("age,sex,k\n,m,TRUE\n40,NA,1\n")
+    wanted = [{"age": 50.0, "sex": "m", "k": 1}, {"age": 40.0, "sex": "f", "k": 1}]
+    assert results._points(fitted, None, new) == wanted
+    for row, said in (
+        ("40,m,", "line 2, column k: '' is not a level of 'k'; there are 1, 2; the release has no"),
+        ("True,m,1", "--csv line 2, column age: 'True' is not a number"),
+    ):
+        new.write_text(f"age,sex,k\n{row}\n")
+        with pytest.raises(ArgumentError, match=said):
+            results._points(fitted, None, new)
 
 
 class Degrees(Fitted):

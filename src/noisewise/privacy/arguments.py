@@ -317,13 +317,13 @@ def level_fill(
     for column, value in mapping(given, "fill", "{column: public level}").items():
         if column not in levels_of:
             raise ArgumentError(f"fill: {shown(column)} is not among {', '.join(levels_of)}")
-        plain, listed = scalar(value), levels_of[column]
-        if not isinstance(plain, str | int | float) or plain not in listed:
+        level = wire.listed_level(value, levels_of[column])
+        if level is None:
             raise ArgumentError(
                 f"fill[{column!r}]: {shown(value)} is not among the column's levels"
-                f"{nearest(plain, listed)}"
+                f"{nearest(value, levels_of[column])}"
             )
-        filled[column] = listed[listed.index(plain)]  # 1.0 is 1
+        filled[column] = level
     return filled
 
 
@@ -338,12 +338,12 @@ def other_levels(given: object, levels_of: Mapping[str, tuple[Level, ...]]) -> d
                 if listed
                 else f"other: {shown(column)} has no levels"
             )
-        plain = scalar(value)
-        if not isinstance(plain, str | int) or plain not in levels_of[column]:
+        level = wire.listed_level(value, levels_of[column])
+        if level is None:
             raise ArgumentError(
                 f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
                 f"that counts the others must be public like the rest"
-                f"{nearest(plain, levels_of[column])}"
+                f"{nearest(value, levels_of[column])}"
             )
-        levels[column] = plain
+        levels[column] = level
     return levels

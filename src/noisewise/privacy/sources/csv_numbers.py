@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from noisewise.artifact import DataError
+from noisewise.artifact.validation import FALSE_WORDS, TRUE_WORDS
 from noisewise.privacy.lattice import Coded
 
-TRUE = ("true", "True", "TRUE")
-"""Spellings of 1: what pandas, Arrow, Spark and R write."""
-FALSE = ("false", "False", "FALSE")
-"""Spellings of 0, likewise."""
+TRUE, FALSE = TRUE_WORDS, FALSE_WORDS
+"""Spellings of 1 and of 0."""
 BLANKS = " \t"
 """Characters around a number that Arrow ignores."""
 EXACT_FLOATS = 2**53
