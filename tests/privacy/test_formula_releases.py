@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import noisewise as nw
+from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import product_bounds
 from noisewise.privacy import arguments
@@ -188,6 +189,42 @@ def test_columns_of_dates_are_summed_as_days() -> None:
     check(release(dated, **words), frame)
     dated["born"] = dated["born"].dt.date
     check(release(dated, **words), frame)
+
+
+USER_UNITS: tuple[dict[str, Any], ...] = (
+    {},
+    {"neighbours": "add-remove"},
+    {"formula": "wages ~ age + I(age**2)", "levels": None},
+    {"formula": "wages ~ age:C(sex) + C(smokes)"},
+)
+
+
+@pytest.mark.parametrize("words", USER_UNITS)
+def test_sums_in_the_units_of_the_user(words: dict[str, Any]) -> None:
+    """Sums of the clamped columns by pandas; noise as every released number moves each sum."""
+    made, frame = release(people(), **words), people()
+    for name, limits in made.bounds.items():
+        frame[name] = frame[name].clip(limits.lower, limits.upper)
+    table = made.table(units="user")
+    block = made.block("cell-sums")
+    for _, name, value, sd in table.itertuples(index=False):
+        product, _, cell = name.partition("[")
+        rows = frame
+        for pair in cell.rstrip("]").split(",") if cell else ():
+            factor, _, level = pair.partition("=")
+            rows = rows[rows[factor].map(lambda v: str(int(v) if v in (0, 1) else v)) == level]
+        columns = [c.partition("^") for c in product.split("*") if c != "n"]
+        wanted = np.prod([rows[c] ** int(k or 1) for c, _, k in columns] or [rows.age**0], axis=0)
+        assert value == pytest.approx(wanted.sum(), rel=1e-3, abs=0.1 + 20 * sd), name
+    step = 10**9
+    moved = []
+    for i in range(len(block.values)):
+        values = block.values.copy()
+        values[i] += step
+        other = dataclasses.replace(made, blocks=(dataclasses.replace(block, values=values),))
+        moved.append((other.table(units="user")["value"] - table["value"]) / step)
+    deviation = noise_sd(block.noise) * np.linalg.norm(np.array(moved), axis=0)
+    np.testing.assert_allclose(table["noise_sd"], deviation, rtol=1e-5)
 
 
 # -- refusals --------------------------------------------------------------------------------------
