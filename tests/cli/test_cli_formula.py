@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,11 @@ def test_a_plan_takes_the_same_words(noisewise: Run) -> None:
 
 
 def test_dates_in_bounds(release: Run) -> None:
-    assert parsing.parse_bounds("1920-01-01,1970-01-02", "--bounds") == (-18263, 1)
+    dates = datetime.date(1920, 1, 1), datetime.date(1970, 1, 2)
+    assert parsing.parse_bounds("1920-01-01,1970-01-02", "--bounds") == dates
+    private = parsing.parse_bounds("private:1920-01-01,1970-01-02", "--bounds")
+    assert isinstance(private, nw.release.PrivateBounds)
+    assert private.within == (-18263, 1)
     assert parsing.parse_bounds("-1,20200101", "--bounds") == (-1, 20200101)
     ended = release("--x", "age", "--y", "wages", "--bounds", "age=1920-01-01,2010-13-01")
     assert "--bounds age: '2010-13-01' is not a number" in ended.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,13 @@ def test_dates_are_days(load: Any, path: str) -> None:
     )
     plan = SumPlan((ProductSums((*features, days), ((0,), (1,), (0, 1), (1, 1), (2, 2))),))
     assert same(load(path, DATES).sum(plan), reference_sums(DATES.to_pylist(), plan))
+    dated = dataclasses.replace(plan, dated=dict.fromkeys(plan.numeric, True))
+    assert same(load(path, DATES).sum(dated), reference_sums(DATES.to_pylist(), plan))
+    with pytest.raises(DataError, match="'seen' holds dates, but its bounds are numbers"):
+        load(path, DATES).sum(dataclasses.replace(plan, dated={"seen": False}))
+    numbers = SumPlan((gram(fill=True),), dated={"height": True})
+    with pytest.raises(DataError, match="'height' holds numbers, but its bounds are dates"):
+        load(path, table()).sum(numbers)
     if path != "spark":  # there a time of a zone has the day of the session's zone
         with pytest.raises(
             DataError, match="'zoned' must be numeric, but holds dates and times of"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,37 @@ def test_columns_of_dates_are_summed_as_days() -> None:
     check(release(dated, **words), frame)
     dated["born"] = dated["born"].dt.date
     check(release(dated, **words), frame)
+
+
+def test_bounds_of_dates_are_dates(tmp_path: Path) -> None:
+    """Days, years and the like clamp every date to one of a few days, and nobody would see it."""
+    frame = people().assign(born=pd.date_range("1940-01-01", periods=60))
+    frame.to_csv(tmp_path / "dates.csv", index=False)
+    numbers = people().assign(born=range(1940, 2000))
+    numbers.to_csv(tmp_path / "numbers.csv", index=False)
+    words: dict[str, Any] = {"formula": "wages ~ born * C(sex)", "levels": {"sex": LEVELS["sex"]}}
+    days, years = (datetime.date(1920, 1, 1), datetime.date(2010, 1, 1)), (1920, 2010)
+    for dated, source in ((True, frame), (True, "dates"), (False, numbers), (False, "numbers")):
+        source = tmp_path / f"{source}.csv" if isinstance(source, str) else source
+        fitting, other = (days, years) if dated else (years, days)
+        release(source, **words, bounds={"wages": (0, 10), "born": fitting})
+        release(source, **words, bounds={"wages": (0, 10), "born": nw.Bounds(0, 30_000)})
+        for odd in (other, (days[0], 30_000)) if dated else (other,):
+            with pytest.raises(nw.DataError, match="'born' holds .*, but its bounds are "):
+                release(source, **words, bounds={"wages": (0, 10), "born": odd})
+
+
+@pytest.mark.parametrize(("bounds", "held"), [((0, 9999), "dates"), (("1970", "2020"), "numbers")])
+def test_a_column_of_dates_and_numbers(bounds: Any, held: str, tmp_path: Path) -> None:
+    """Which cells fit follows from the bounds, wherever the one stands that does not."""
+    ends = tuple(np.datetime64(b) if isinstance(b, str) else b for b in bounds)
+    words: dict[str, Any] = {"formula": "wages ~ born", "levels": None}
+    for odd in (0, 59):
+        cells = [500] * 60 if held == "dates" else ["1990-01-01"] * 60
+        cells[odd] = "1990-01-01" if held == "dates" else 500  # type: ignore[call-overload]
+        people().assign(born=cells).to_csv(tmp_path / "mixed.csv", index=False)
+        with pytest.raises(nw.DataError, match=f"'born' holds {held}, but its bounds"):
+            release(tmp_path / "mixed.csv", **words, bounds={"wages": (0, 10), "born": ends})
 
 
 USER_UNITS: tuple[dict[str, Any], ...] = (

@@ -223,6 +223,16 @@ def all_bounds(
     return {c: b if isinstance(b := given.get(c), PrivateBounds) else bounds(c, b) for c in columns}
 
 
+def dated_columns(given: Mapping[str, object]) -> dict[str, bool]:
+    """Return whether bounds were given as dates, of the columns where their form tells it."""
+    pairs = {c: b for c, b in given.items() if not isinstance(b, Bounds | PrivateBounds)}
+    return {
+        c: all(isinstance(end, datetime.date | np.datetime64) for end in ends)
+        for c, ends in pairs.items()
+        if isinstance(ends, Iterable)
+    }
+
+
 def widest_bounds(limits: Bounds | PrivateBounds) -> Bounds:
     """Return the bounds, or the public range within which they will be chosen."""
     return limits if isinstance(limits, Bounds) else Bounds(*limits.within)

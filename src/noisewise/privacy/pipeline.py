@@ -115,7 +115,8 @@ class Order:
     """What a model asks for.
 
     ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
-    owner could have named levels for what is not on a public list, as ``other`` does. ``weighed``
+    owner could have named levels for what is not on a public list, as ``other`` does. ``dated`` says
+    of columns whether their bounds were given as dates. ``weighed``
     is the person whose share a record is, where statistics weigh people. With fewer than
     ``least_records`` records in a group nothing could be inferred of it.
     """
@@ -132,6 +133,7 @@ class Order:
     fill: Mapping[str, float | Level] = field(default_factory=dict)
     other: Mapping[str, Level] = field(default_factory=dict)
     takes_other: bool = False
+    dated: Mapping[str, bool] = field(default_factory=dict)
     weighed: Person | None = None
     least_records: int = 1
 
@@ -192,7 +194,7 @@ def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Pay
     prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
     public = PublicColumns(bounds, order.fill, order.other)
     parts = tuple(find_privacy(s.kind).part(s, public) for s in statistics)
-    plan = SumPlan(parts, order.group_code, order.person, order.where)
+    plan = SumPlan(parts, order.group_code, order.person, order.where, order.dated)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
     refuse_few_records(sums.sizes, order)
@@ -368,7 +370,7 @@ def _search(
         ProductSums(present, ((),)),
         *((CellCounts(codes, tuple((i,) for i in range(len(codes)))),) if codes else ()),
     )
-    plan = SumPlan(parts, order.group_code, order.person, order.where)
+    plan = SumPlan(parts, order.group_code, order.person, order.where, order.dated)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
     refuse_few_records(sums.sizes, order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -143,13 +143,15 @@ class SumPlan:
     A record counts only if all conditions of ``where`` hold for it, and if it is complete: every
     column of the plan (the group's too) is present, or has a public fill value. With a `Person` its
     cells count as a share of its person, and sizes are numbers of people; `Capped` people keep some
-    records, which count as they are.
+    records, which count as they are. Columns that ``dated`` maps to true must hold dates, those
+    that it maps to false numbers.
     """
 
     parts: tuple[Part, ...]
     group: Coded | None = None
     person: Person | Capped | Whole | None = None
     where: tuple[Condition, ...] = ()
+    dated: Mapping[str, bool] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         # Sums of products are not weighed by person: their bound holds for one record only.

@@ -143,6 +143,7 @@ def linear_regression(
         groups=groups,
         fill=arguments.column_fill(fill, limits, columns.levels),
         takes_other=bool(columns.levels),
+        dated=arguments.dated_columns(bounds or {}),
         other=arguments.other_levels(other, columns.levels),
         least_records=max(LEAST_RECORDS, columns.slopes + 1, _least(columns.sums(agreed.count))),
     )

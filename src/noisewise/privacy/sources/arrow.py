@@ -283,7 +283,10 @@ def _batches(
         rows = batch.num_rows
         batch = _selected(batch, plan.where, spelled)
         numeric = {
-            c: guarded(partial(_floats, batch.column(c), c, spelled), partial(unfit, c, "a number"))
+            c: guarded(
+                partial(_floats, batch.column(c), c, spelled, plan.dated.get(c)),
+                partial(unfit, c, "a number"),
+            )
             for c in plan.numeric
         }
         codes = {
@@ -362,12 +365,19 @@ def _is_codable(kind: pa.DataType) -> bool:
     return _is_text(kind) or (_holds_numbers(kind) and not pa.types.is_decimal(kind))
 
 
-def _floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
-    """Return float64 with NaN for NULL; a copy only where there are NULLs or another type."""
+def _floats(
+    column: pa.Array, name: str, spelled: bool, dated: bool | None = None
+) -> np.ndarray:
+    """Return float64 with NaN for NULL; a copy only where there are NULLs or another type.
+
+    A DataError where ``dated`` says that there are dates, or none, and it is otherwise.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if spelled and _is_text(column.type):
-        column = csv_numbers.floats(column)
+        column = csv_numbers.floats(column, name, dated)
+    elif not pa.types.is_null(column.type):
+        csv_numbers.check_dates(name, _holds_days(column.type), dated)
     if column.type != pa.float64():
         if not _is_numeric(column.type):
             raise not_numeric(name, column.type)

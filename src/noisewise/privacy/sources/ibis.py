@@ -143,6 +143,10 @@ class IbisSource:
         self.check((*plan.numeric, *compared), (*(code.column for code in coded), *person))
         for code in coded:
             _check_list(self._table[code.column].type(), code)
+        for column in plan.numeric:
+            kind = self._table[column].type()
+            holds_dates = kind.is_date() or kind.is_timestamp()
+            csv_numbers.check_dates(column, holds_dates, plan.dated.get(column))
 
     def _records(self, plan: SumPlan, progress: Progress | None) -> Iterator[Records]:
         """Yield the plan's columns, and whose each record is, as they leave the engine."""
