@@ -148,8 +148,8 @@ def test_an_analyst_may_give_another_formula(
 class Fitted:
     """A result of two covariates, one of them a factor."""
 
-    covariates = ("age", "sex", "k")
-    levels = {"sex": ("f", "m"), "k": (1, 2)}  # noqa: RUF012
+    covariates: tuple[str, ...] = ("age", "sex", "k")
+    levels: dict[str, tuple[Any, ...]] = {"sex": ("f", "m"), "k": (1, 2)}  # noqa: RUF012
 
 
 def test_records_at_levels(tmp_path: Path) -> None:

@@ -125,8 +125,8 @@ def test_nothing_is_wrapped_in_a_pipe(
 ) -> None:
     long = "a" * 120
     frame = FRAME.rename(columns={"a": long})
-    regression_of = {"x": long, "y": "b", "bounds": {long: (0, 1), "b": (0, 1)}, "epsilon": 1.0}
-    nw.release.linear_regression(frame, **regression_of).save(path)
+    limits = {long: (0, 1), "b": (0, 1)}
+    nw.release.linear_regression(frame, x=long, y="b", bounds=limits, epsilon=1.0).save(path)
     monkeypatch.delenv("COLUMNS")
     seen = noisewise("inspect", path).out
     assert f"{long}*b" in seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ from noisewise import datasets
 from noisewise.artifact import Bounds, DataError
 from noisewise.privacy import sum_plan
 from noisewise.privacy.lattice import Coded, Multiplicand, Scaled, ScaledProduct, boxed
-from noisewise.privacy.sources import pushdown
+from noisewise.privacy.sources import open_source, pushdown
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, ProductSums, SumPlan, Sums
 from tests.documents import ROOT, run
 from tests.engines.engines import ENGINES
 from tests.engines.plans import PLANS, cells, gram, histogram
-from tests.engines.table import CITIES, TRACTS, nasty, shuffled
+from tests.engines.table import CITIES, CODES, TRACTS, nasty, shuffled
 from tests.reference.sums_reference import reference_sums
 
 # Spark's own Python never closes the sockets its answers come through.
@@ -186,6 +187,45 @@ def test_dates_are_days(load: Any, path: str) -> None:
         load(path, DATES).check((), ("born",))
 
 
+def spelt(value: Any) -> Any:
+    """A number as the text that names it; NaN and NULL are missing, other fractions no level."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool | str):
+        return str(value)
+    return str(int(value)) if math.isfinite(value) and value == int(value) else "no level"
+
+
+@pytest.mark.parametrize("unlisted", [False, True])
+@pytest.mark.parametrize("path", [*QUICK, "parquet"])
+def test_levels_match_as_text_and_as_numbers(
+    load: Any, path: str, unlisted: bool, tmp_path: Path
+) -> None:
+    """A list of texts with columns of numbers, and a list of numbers with a column of texts."""
+    records = table(unlisted=unlisted)
+    records = records.append_column("digits", records["code"].cast(pa.string()))
+    if path == "parquet":
+        pq.write_table(records, tmp_path / "table.parquet")
+        source = open_source(tmp_path / "table.parquet")
+    else:
+        source = load(path, records)
+    codes = (
+        Coded("code", tuple(map(str, CODES)), other="7"),
+        Coded("grade", ("gone", "2", "1", "0"), fill="gone", other="1"),
+        Coded("smoker", ("False", "True"), fill="True"),
+        Coded("tract", (*map(str, TRACTS), "x")),
+    )
+    numbers = Coded("digits", CODES, fill=CODES[0])
+    parts = (CellCounts(codes, ((0, 1), (2, 3))), CellCounts((numbers,), ((0,),)))
+    texts = Coded("digits", tuple(map(str, CODES)), fill=str(CODES[0]))
+    oracle = (parts[0], CellCounts((texts,), ((0,),)))
+    rows = [{c: spelt(v) for c, v in row.items()} for row in records.to_pylist()]
+    for group, same_group in ((None, None), (numbers, texts)):
+        expected = reference_sums(rows, SumPlan(oracle, same_group))
+        assert expected.sizes.sum() > ROWS / 4
+        assert same(source.sum(SumPlan(parts, group)), expected)
+
+
 @pytest.mark.parametrize("path", QUICK)
 def test_streamed_columns_are_the_tables(load: Any, path: str) -> None:
     plan = PLANS["gram"]
@@ -207,7 +247,7 @@ def test_columns_are_checked(load: Any, path: str) -> None:
         source.check(("nothing",), ())
     with pytest.raises(DataError, match="'city' must be numeric"):
         source.check(("city",), ())
-    numbers = Coded("city", (1, 2))
+    numbers = Coded("city", (1, 2), other=2)
     with pytest.raises(DataError, match="'city' holds text, but its public list is of whole"):
         source.sum(SumPlan((CellCounts((numbers,), ((0,),)),)))
     words = Coded("code", CITIES)

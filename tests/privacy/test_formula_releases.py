@@ -200,13 +200,16 @@ def test_bounds_of_dates_are_dates(tmp_path: Path) -> None:
     numbers.to_csv(tmp_path / "numbers.csv", index=False)
     words: dict[str, Any] = {"formula": "wages ~ born * C(sex)", "levels": {"sex": LEVELS["sex"]}}
     days, years = (datetime.date(1920, 1, 1), datetime.date(2010, 1, 1)), (1920, 2010)
-    for dated, source in ((True, frame), (True, "dates"), (False, numbers), (False, "numbers")):
-        source = tmp_path / f"{source}.csv" if isinstance(source, str) else source
+    sources: tuple[tuple[bool, Any], ...] = (
+        (True, frame), (True, tmp_path / "dates.csv"),
+        (False, numbers), (False, tmp_path / "numbers.csv"),
+    )  # fmt: skip
+    for dated, source in sources:
         fitting, other = (days, years) if dated else (years, days)
         release(source, **words, bounds={"wages": (0, 10), "born": fitting})
         release(source, **words, bounds={"wages": (0, 10), "born": nw.Bounds(0, 30_000)})
         for odd in (other, (days[0], 30_000)) if dated else (other,):
-            with pytest.raises(nw.DataError, match="'born' holds .*, but its bounds are "):
+            with pytest.raises(nw.DataError, match=r"'born' holds .*, but its bounds are "):
                 release(source, **words, bounds={"wages": (0, 10), "born": odd})
 
 
@@ -216,11 +219,26 @@ def test_a_column_of_dates_and_numbers(bounds: Any, held: str, tmp_path: Path) -
     ends = tuple(np.datetime64(b) if isinstance(b, str) else b for b in bounds)
     words: dict[str, Any] = {"formula": "wages ~ born", "levels": None}
     for odd in (0, 59):
-        cells = [500] * 60 if held == "dates" else ["1990-01-01"] * 60
-        cells[odd] = "1990-01-01" if held == "dates" else 500  # type: ignore[call-overload]
+        usual, other = ("500", "1990-01-01") if held == "dates" else ("1990-01-01", "500")
+        cells = [usual] * 60
+        cells[odd] = other
         people().assign(born=cells).to_csv(tmp_path / "mixed.csv", index=False)
         with pytest.raises(nw.DataError, match=f"'born' holds {held}, but its bounds"):
             release(tmp_path / "mixed.csv", **words, bounds={"wages": (0, 10), "born": ends})
+
+
+def test_lists_of_numbers_and_of_texts_fit_either_source(tmp_path: Path) -> None:
+    frame = people().assign(sex=np.arange(60) % 3)
+    texts = frame.assign(sex=frame["sex"].astype(str), smokes=frame["smokes"].astype(str))
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    wanted = release(frame, levels={**LEVELS, "sex": [0, 1, 2]}).block("cell-sums").scaled
+    floats = frame.astype({"sex": float})
+    lists: tuple[Any, ...] = ([0, 1, 2], ["0", "1", "2"])
+    for source in (frame, texts, floats, tmp_path / "people.csv"):
+        for listed in lists:
+            flags = [False, True] if source is not texts else ["False", "True"]
+            made = release(source, levels={"sex": listed, "smokes": flags})
+            np.testing.assert_allclose(made.block("cell-sums").scaled, wanted, atol=1e-3)
 
 
 USER_UNITS: tuple[dict[str, Any], ...] = (

@@ -115,10 +115,10 @@ class Order:
     """What a model asks for.
 
     ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
-    owner could have named levels for what is not on a public list, as ``other`` does. ``dated`` says
-    of columns whether their bounds were given as dates. ``weighed``
-    is the person whose share a record is, where statistics weigh people. With fewer than
-    ``least_records`` records in a group nothing could be inferred of it.
+    owner could have named levels for what is not on a public list, as ``other`` does. ``dated``
+    says of columns whether their bounds were given as dates. ``weighed`` is the person whose share
+    a record is, where statistics weigh people. With fewer than ``least_records`` records in a group
+    nothing could be inferred of it.
     """
 
     family: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -195,6 +195,18 @@ class SumPlan:
     def groups(self) -> int:
         """Number of groups; one where there are none."""
         return 1 if self.group is None else len(self.group.levels)
+
+
+def with_codes(plan: SumPlan, others: Mapping[Coded, Coded]) -> SumPlan:
+    """Return the plan with some of its codes replaced by others."""
+    parts = tuple(
+        replace(part, codes=tuple(others.get(code, code) for code in part.codes))
+        if isinstance(part, CellCounts | CellProducts)
+        else part
+        for part in plan.parts
+    )
+    group = None if plan.group is None else others.get(plan.group, plan.group)
+    return replace(plan, parts=parts, group=group)
 
 
 @dataclass(frozen=True)

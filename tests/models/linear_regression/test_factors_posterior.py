@@ -78,12 +78,14 @@ def test_booleans_are_levels_0_and_1() -> None:
 def test_a_level_is_named_by_its_number_or_its_text() -> None:
     post = factor_posterior()
     wanted = post.predict(AT).expected
-    for value in ("9", 9, 9.0, np.int64(9)):
+    values: list[Any] = ["9", 9, 9.0, np.int64(9)]
+    for value in values:
         np.testing.assert_array_equal(post.predict({**AT, "region": value}).expected, wanted)
     assert post.with_reference(region="9").x == post.with_reference(region=9).x
     flags = factor_posterior("wages ~ C(k) + C(f)", {"k": ("1", "2"), "f": ("False", "True")})
     wanted = flags.predict({"k": "2", "f": "True"}).expected
-    for k, f in ((2, True), (np.float32(2), np.True_)):
+    pairs: list[Any] = [(2, True), (np.float32(2), np.True_)]
+    for k, f in pairs:
         np.testing.assert_array_equal(flags.predict({"k": k, "f": f}).expected, wanted)
     for odd in ("09", 9.5, "9.0", None, float("inf")):
         with pytest.raises(ArgumentError, match="must be one of 1, 2, 3, 9"):
@@ -107,13 +109,14 @@ def test_gaps_and_flags_are_taken_as_the_release_took_them() -> None:
     for gap in gaps:
         taken = post.predict({"age": gap, "owns": True, "sex": gap}).expected
         np.testing.assert_array_equal(taken, wanted)
-    for at, said in (
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"age": 50, "owns": None, "sex": "male"}, "the release has no public value for gaps"),
         ({"age": True, "owns": 1, "sex": "male"}, r"new_x\['age'\]: must be one number, not True"),
         ({"age": 50, "owns": 1, "sex": "x"}, "not 'x'; a release does not say which level counts"),
-    ):
+    )
+    for at, said in refused:
         with pytest.raises(ArgumentError, match=said):
-            post.predict(at)  # type: ignore[arg-type]
+            post.predict(at)
 
 
 FORMULAS = (

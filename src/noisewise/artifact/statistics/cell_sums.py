@@ -254,9 +254,7 @@ class CellSums(Statistic):
                 variances[place] += weight**2 * noises
         return values, noise_sd(block.noise) * np.sqrt(variances) * np.array(self.units)
 
-    def _coarser(
-        self, release: Release, block: Block, wanted: CellSum
-    ) -> tuple[np.ndarray, int]:
+    def _coarser(self, release: Release, block: Block, wanted: CellSum) -> tuple[np.ndarray, int]:
         """Return sums (cell, group) in the box, and how many released ones each is the sum of."""
         if wanted == ((), ()) and release.n is not None:
             return np.atleast_1d(release.n)[None], 0

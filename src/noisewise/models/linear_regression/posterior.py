@@ -232,7 +232,7 @@ class RegressionPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Mapping[str, float | Level] | None = None,
+        new_x: Mapping[str, float | Level | None] | None = None,
         *,
         seed: int = 0,
         clamped: bool = False,
@@ -244,7 +244,8 @@ class RegressionPosterior(Posterior):
 
         Args:
             new_x: a value for each covariate, ``{"age": 40, "sex": "male"}``: the level of a
-                factor, a number for the others.
+                factor, a number for the others; None or NaN for a gap, where the release has a
+                public value for those of its column.
             seed: of the new record's scatter.
             clamped: move new records to the bounds of y, as the owner moves those beyond them.
         """
@@ -268,7 +269,7 @@ class RegressionPosterior(Posterior):
             _expected_within(line, np.sqrt(self.draws["sigma2"]), bounds),
         )
 
-    def _checked(self, new_x: Mapping[str, float | Level] | None) -> dict[str, float]:
+    def _checked(self, new_x: Mapping[str, float | Level | None] | None) -> dict[str, float]:
         """Return the numbers of a record, and the codes of its levels."""
         if not isinstance(new_x, Mapping) or set(new_x) != set(self.covariates):
             wanted = ", ".join(self.covariates)
