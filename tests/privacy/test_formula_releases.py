@@ -257,6 +257,7 @@ def test_sums_in_the_units_of_the_user(words: dict[str, Any]) -> None:
         frame[name] = frame[name].clip(limits.lower, limits.upper)
     table = made.table(units="user")
     block = made.block("cell-sums")
+    assert tuple(table["statistic"]) == block.statistic.names
     for _, name, value, sd in table.itertuples(index=False):
         product, _, cell = name.partition("[")
         rows = frame
