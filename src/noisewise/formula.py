@@ -134,8 +134,9 @@ class Formula:
         wanted = self.references.get(factor)
         if wanted is None:
             return 0
-        if wanted in levels[factor]:
-            return levels[factor].index(wanted)
+        level = validation.listed_level(wanted, levels[factor])
+        if level is not None:
+            return levels[factor].index(level)
         listed = ", ".join(map(repr, levels[factor][:MAX_LISTED]))
         listed += ", …" if len(levels[factor]) > MAX_LISTED else ""
         raise ArgumentError(f"formula: {wanted!r} is not a level of {factor}; there are {listed}")

@@ -168,7 +168,10 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         """Return the design (row, term), the intercept last, of rows of covariates."""
         post = self.posterior_
         if not post.levels:
-            X = validate_data(self, X, reset=False, dtype=np.float64)
+            fills = np.array([post.as_released(c, np.nan) for c in post.covariates], float)
+            finite = "allow-nan" if np.isfinite(fills).any() else True
+            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=finite)
+            X = X if finite is True else check_array(np.where(np.isnan(X), fills, X))
             if not post.design:
                 return np.column_stack([X, np.ones(len(X))])
             named = dict(zip(post.covariates, X.T, strict=True))
@@ -177,9 +180,10 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         named = {}
         for i, column in enumerate(post.covariates):
             values = X[column] if hasattr(X, "columns") else np.asarray(X, object)[:, i]
-            values = np.asarray(values, object)
+            values = [post.as_released(column, value) for value in np.asarray(values, object)]
             if column in post.levels:
                 named[column] = design_matrix.codes(values, post.levels[column], f"X[{column!r}]")
             else:
-                named[column] = check_array(values[:, None], dtype=np.float64)[:, 0]
+                rows = np.array(values, object)[:, None]
+                named[column] = check_array(rows, dtype=np.float64)[:, 0]
         return design_matrix.design_matrix(post.design, named, len(values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError
 from noisewise.cli import options, results
+from noisewise.privacy.sources import csv_files
 
 Run = Callable[..., Any]
 
@@ -70,9 +72,17 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     ((*FORMULA, *LEVELS, *BOUNDS, "--other", "sex=x"), "--other sex: 'x' is not among the"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--other", "age=x"), "--other: 'age' is not among sex"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "sex=x"), "--fill sex: 'x' is not among the column's"),
-    ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "age=x"), "--fill age: 'x' is not a number"),
+    ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "age=x"), "--fill age: must be a number, not 'x'"),
+    ((*FORMULA, *LEVELS, *BOUNDS, "--fill", "sex=unkown"), "--fill sex: 'unkown' is not among the "
+     "column's levels; did you mean 'unknown'?"),
+    ((*FORMULA, *BOUNDS, "--levels", "sx=f,m,unknown", "--fill", "sex=unknown"), "--levels: none "
+     "for the factor 'sex', and 'sx' has levels but is not in the formula: is one of them "
+     "misspelt?"),
+    ((*FORMULA, *LEVELS, *BOUNDS, "--levels", "aage=1,2", "--fill", "sex=unknown"), "--levels: "
+     "'aage' is not in the formula; did you mean 'age'?"),
     ((*FORMULA, *LEVELS, *BOUNDS), "column 'sex' holds a value outside its public list; the list "
-     "must cover every record (add an 'other' entry and recode the data, or --other sex=...)"),
+     "must cover every record (add an 'other' entry and recode the data, or --other sex=...). "
+     "Texts must be spelt as on the list, capitals and blanks included"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--other", "sex=unknown"), "column 'sex' has missing values. "
      "Under replace-one neighbours n is public, so no record may be left out: give a public value "
      "with --fill COLUMN=VALUE, or use --neighbours add-remove"),
@@ -99,7 +109,11 @@ def test_a_plan_takes_the_same_words(noisewise: Run) -> None:
 
 
 def test_dates_in_bounds(release: Run) -> None:
-    assert options.parse_bounds("1920-01-01,1970-01-02", "--bounds") == (-18263, 1)
+    dates = datetime.date(1920, 1, 1), datetime.date(1970, 1, 2)
+    assert options.parse_bounds("1920-01-01,1970-01-02", "--bounds") == dates
+    private = options.parse_bounds("private:1920-01-01,1970-01-02", "--bounds")
+    assert isinstance(private, nw.release.PrivateBounds)
+    assert private.within == (-18263, 1)
     assert options.parse_bounds("-1,20200101", "--bounds") == (-1, 20200101)
     ended = release("--x", "age", "--y", "wages", "--bounds", "age=1920-01-01,2010-13-01")
     assert "--bounds age: '2010-13-01' is not a number" in ended.err
@@ -134,8 +148,8 @@ def test_an_analyst_may_give_another_formula(
 class Fitted:
     """A result of two covariates, one of them a factor."""
 
-    covariates = ("age", "sex", "k")
-    levels = {"sex": ("f", "m"), "k": (1, 2)}  # noqa: RUF012
+    covariates: tuple[str, ...] = ("age", "sex", "k")
+    levels: dict[str, tuple[Any, ...]] = {"sex": ("f", "m"), "k": (1, 2)}  # noqa: RUF012
 
 
 def test_records_at_levels(tmp_path: Path) -> None:
@@ -157,3 +171,43 @@ def test_records_at_levels(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError) as refused:
             results._points(fitted, at, None)
         assert str(refused.value).startswith(said)
+
+
+class Filled(Fitted):
+    """A result whose release has public values for gaps, but not for those of ``k``."""
+
+    def as_released(self, column: str, value: object) -> object:
+        fill = {"age": 50.0, "sex": "f"}
+        return fill.get(column, value) if value is None else value
+
+
+def test_gaps_and_flags_of_a_file(tmp_path: Path) -> None:
+    assert set(results.GAPS) == set(csv_files.NULLS)
+    fitted: Any = Filled()
+    new = tmp_path / "new.csv"
+    new.write_text("age,sex,k\n,m,TRUE\n40,NA,1\n")
+    wanted = [{"age": 50.0, "sex": "m", "k": 1}, {"age": 40.0, "sex": "f", "k": 1}]
+    assert results._points(fitted, None, new) == wanted
+    for row, said in (
+        ("40,m,", "line 2, column k: '' is not a level of 'k'; there are 1, 2; the release has no"),
+        ("True,m,1", "--csv line 2, column age: 'True' is not a number"),
+    ):
+        new.write_text(f"age,sex,k\n{row}\n")
+        with pytest.raises(ArgumentError, match=said):
+            results._points(fitted, None, new)
+
+
+class Degrees(Fitted):
+    """Levels that hold what parts values, one of them even a whole value."""
+
+    covariates = ("age", "degree")
+    levels = {"degree": ("BSc, MSc", "BSc", "x=1", "none,age=3")}  # noqa: RUF012
+
+
+@pytest.mark.parametrize("level", Degrees.levels["degree"])
+def test_levels_that_hold_a_comma_or_an_equals_sign(level: str) -> None:
+    fitted: Any = Degrees()
+    wanted = [{"age": 40.0, "degree": level}]
+    assert results._points(fitted, [f"age=40,degree={level}"], None) == wanted
+    assert results._points(fitted, [f"degree={level}, age=40"], None) == wanted
+    assert results._points(fitted, [f"degree={level}", "age=40"], None) == wanted

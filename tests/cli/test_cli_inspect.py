@@ -120,6 +120,20 @@ def test_a_long_name_is_folded_and_a_long_table_cut(noisewise: Run, path: Path) 
     assert "and 16 more" in seen
 
 
+def test_nothing_is_wrapped_in_a_pipe(
+    noisewise: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "a" * 120
+    frame = FRAME.rename(columns={"a": long})
+    limits = {long: (0, 1), "b": (0, 1)}
+    nw.release.linear_regression(frame, x=long, y="b", bounds=limits, epsilon=1.0).save(path)
+    monkeypatch.delenv("COLUMNS")
+    seen = noisewise("inspect", path).out
+    assert f"{long}*b" in seen
+    assert nw.Release.load(path).statement() in seen
+    assert max(map(len, seen.splitlines())) < 400
+
+
 @pytest.mark.parametrize("content", [None, "", "x,y\n1,2\n", "{}"])
 def test_files_that_are_no_releases(content: str | None, noisewise: Run, path: Path) -> None:
     if content is not None:

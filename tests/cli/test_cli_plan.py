@@ -48,6 +48,18 @@ def test_table_page_and_json(noisewise: Callable[..., Ended], tmp_path: Path) ->
     assert len(found["rows"]) == 2
 
 
+def test_few_trials_tell_no_coverage(noisewise: Callable[..., Ended], tmp_path: Path) -> None:
+    asked = ("plan", "exponential-family", "--family", "bernoulli", "--n", "200", "--epsilon",
+             "1", "--method", "naive", "--page", tmp_path / "plan.html", "--trials")  # fmt: skip
+    few, page = noisewise(*asked, "49").out, (tmp_path / "plan.html").read_text()
+    assert "coverage)" not in few
+    assert "%)" not in few
+    assert "too few trials to tell" in page
+    many = noisewise(*asked, "50").out
+    assert "mean width (coverage)" in many
+    assert "%)" in many
+
+
 FACTORS = ("plan", "linear-regression", "--formula", "pay ~ age + C(sex)", "--levels", "sex=f,m",
            "--bounds", "age=0,100", "--bounds", "pay=0,9", "--n", "100",
            "--epsilon", "1")  # fmt: skip

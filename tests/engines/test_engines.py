@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,13 @@ from noisewise import datasets
 from noisewise.artifact import Bounds, DataError
 from noisewise.privacy import sum_plan
 from noisewise.privacy.lattice import Coded, Multiplicand, Outside, Scaled, ScaledProduct, boxed
-from noisewise.privacy.sources import pushdown
+from noisewise.privacy.sources import open_source, pushdown
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
 from noisewise.privacy.sum_plan import CellCounts, ProductSums, SumPlan, Sums
 from tests.documents import ROOT, run
 from tests.engines.engines import ENGINES
 from tests.engines.plans import PLANS, assert_same, cells, gram, histogram
-from tests.engines.table import CITIES, TRACTS, nasty, shuffled
+from tests.engines.table import CITIES, CODES, TRACTS, nasty, shuffled
 from tests.reference.sums_reference import reference_sums
 
 # Spark's own Python never closes the sockets its answers come through.
@@ -171,6 +173,13 @@ def test_dates_are_days(load: Any, path: str) -> None:
     )
     plan = SumPlan((ProductSums((*features, days), ((0,), (1,), (0, 1), (1, 1), (2, 2))),))
     assert_same(load(path, DATES).sum(plan), reference_sums(DATES.to_pylist(), plan))
+    dated = dataclasses.replace(plan, dated=dict.fromkeys(plan.numeric, True))
+    assert_same(load(path, DATES).sum(dated), reference_sums(DATES.to_pylist(), plan))
+    with pytest.raises(DataError, match="'seen' holds dates, but its bounds are numbers"):
+        load(path, DATES).sum(dataclasses.replace(plan, dated={"seen": False}))
+    numbers = SumPlan((gram(fill=True),), dated={"height": True})
+    with pytest.raises(DataError, match="'height' holds numbers, but its bounds are dates"):
+        load(path, table()).sum(numbers)
     if path != "spark":  # there a time of a zone has the day of the session's zone
         with pytest.raises(
             DataError, match="'zoned' must be numeric, but holds dates and times of"
@@ -178,6 +187,45 @@ def test_dates_are_days(load: Any, path: str) -> None:
             load(path, DATES).check(("zoned",), ())
     with pytest.raises(DataError, match="'born' must hold text or whole numbers, but holds dates"):
         load(path, DATES).check((), ("born",))
+
+
+def spelt(value: Any) -> Any:
+    """A number as the text that names it; NaN and NULL are missing, other fractions no level."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool | str):
+        return str(value)
+    return str(int(value)) if math.isfinite(value) and value == int(value) else "no level"
+
+
+@pytest.mark.parametrize("unlisted", [False, True])
+@pytest.mark.parametrize("path", [*QUICK, "parquet"])
+def test_levels_match_as_text_and_as_numbers(
+    load: Any, path: str, unlisted: bool, tmp_path: Path
+) -> None:
+    """A list of texts with columns of numbers, and a list of numbers with a column of texts."""
+    records = table(unlisted=unlisted)
+    records = records.append_column("digits", records["code"].cast(pa.string()))
+    if path == "parquet":
+        pq.write_table(records, tmp_path / "table.parquet")
+        source = open_source(tmp_path / "table.parquet")
+    else:
+        source = load(path, records)
+    codes = (
+        Coded("code", tuple(map(str, CODES)), other="7"),
+        Coded("grade", ("gone", "2", "1", "0"), fill="gone", other="1"),
+        Coded("smoker", ("False", "True"), fill="True"),
+        Coded("tract", (*map(str, TRACTS), "x")),
+    )
+    numbers = Coded("digits", CODES, fill=CODES[0])
+    parts = (CellCounts(codes, ((0, 1), (2, 3))), CellCounts((numbers,), ((0,),)))
+    texts = Coded("digits", tuple(map(str, CODES)), fill=str(CODES[0]))
+    oracle = (parts[0], CellCounts((texts,), ((0,),)))
+    rows = [{c: spelt(v) for c, v in row.items()} for row in records.to_pylist()]
+    for group, same_group in ((None, None), (numbers, texts)):
+        expected = reference_sums(rows, SumPlan(oracle, same_group))
+        assert expected.sizes.sum() > ROWS / 4
+        assert_same(source.sum(SumPlan(parts, group)), expected)
 
 
 @pytest.mark.parametrize("path", QUICK)
@@ -201,7 +249,7 @@ def test_columns_are_checked(load: Any, path: str) -> None:
         source.check(("nothing",), ())
     with pytest.raises(DataError, match="'city' must be numeric"):
         source.check(("city",), ())
-    numbers = Coded("city", (1, 2))
+    numbers = Coded("city", (1, 2), other=2)
     with pytest.raises(DataError, match="'city' holds text, but its public list is of whole"):
         source.sum(SumPlan((CellCounts((numbers,), ((0,),)),)))
     words = Coded("code", CITIES)

@@ -228,10 +228,13 @@ def test_values_outside_a_public_list(neighbours: str, refused: Refused) -> None
 
 def test_a_list_of_another_type_than_the_column(refused: Refused) -> None:
     frame = people(t=["a", SECRET, "b"], g=[0, 7291, 1])
-    message = refused(nw.DataError, tables, frame, levels={"t": [0, 1]})
+    message = refused(nw.DataError, tables, frame, levels={"t": [0, 1]}, other={"t": 1})
     assert message == "column 't' holds text, but its public list is of whole numbers"
-    message = refused(nw.DataError, regression, frame, groups={"g": ["0", "1"]})
+    message = refused(nw.DataError, regression, frame, groups={"g": ["a", "b"]})
     assert message == "column 'g' holds numbers, but its public list is of text"
+    for words in ({"levels": {"t": [0, 1]}}, {"levels": {"g": ["0", "1"]}, "cliques": ["g"]}):
+        message = refused(nw.DataError, tables, frame, **words)
+        assert "holds a value outside its public list" in message
     mixed = people(t=pd.Series(["a", 7291, SECRET], dtype=object))
     assert "column 't'" in refused(nw.DataError, tables, mixed)
 

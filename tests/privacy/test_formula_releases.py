@@ -15,6 +15,7 @@ import pytest
 
 import noisewise as nw
 from noisewise.artifact.clamping import left_out_in_words
+from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import product_bounds
 from noisewise.privacy import arguments
@@ -237,6 +238,92 @@ def test_columns_of_dates_are_summed_as_days() -> None:
     check(release(dated, **words), frame)
     dated["born"] = dated["born"].dt.date
     check(release(dated, **words), frame)
+
+
+def test_bounds_of_dates_are_dates(tmp_path: Path) -> None:
+    """Days, years and the like clamp every date to one of a few days, and nobody would see it."""
+    frame = people().assign(born=pd.date_range("1940-01-01", periods=60))
+    frame.to_csv(tmp_path / "dates.csv", index=False)
+    numbers = people().assign(born=range(1940, 2000))
+    numbers.to_csv(tmp_path / "numbers.csv", index=False)
+    words: dict[str, Any] = {"formula": "wages ~ born * C(sex)", "levels": {"sex": LEVELS["sex"]}}
+    days, years = (datetime.date(1920, 1, 1), datetime.date(2010, 1, 1)), (1920, 2010)
+    sources: tuple[tuple[bool, Any], ...] = (
+        (True, frame), (True, tmp_path / "dates.csv"),
+        (False, numbers), (False, tmp_path / "numbers.csv"),
+    )  # fmt: skip
+    for dated, source in sources:
+        fitting, other = (days, years) if dated else (years, days)
+        release(source, **words, bounds={"wages": (0, 10), "born": fitting})
+        release(source, **words, bounds={"wages": (0, 10), "born": nw.Bounds(0, 30_000)})
+        for odd in (other, (days[0], 30_000)) if dated else (other,):
+            with pytest.raises(nw.DataError, match=r"'born' holds .*, but its bounds are "):
+                release(source, **words, bounds={"wages": (0, 10), "born": odd})
+
+
+@pytest.mark.parametrize(("bounds", "held"), [((0, 9999), "dates"), (("1970", "2020"), "numbers")])
+def test_a_column_of_dates_and_numbers(bounds: Any, held: str, tmp_path: Path) -> None:
+    """Which cells fit follows from the bounds, wherever the one stands that does not."""
+    ends = tuple(np.datetime64(b) if isinstance(b, str) else b for b in bounds)
+    words: dict[str, Any] = {"formula": "wages ~ born", "levels": None}
+    for odd in (0, 59):
+        usual, other = ("500", "1990-01-01") if held == "dates" else ("1990-01-01", "500")
+        cells = [usual] * 60
+        cells[odd] = other
+        people().assign(born=cells).to_csv(tmp_path / "mixed.csv", index=False)
+        with pytest.raises(nw.DataError, match=f"'born' holds {held}, but its bounds"):
+            release(tmp_path / "mixed.csv", **words, bounds={"wages": (0, 10), "born": ends})
+
+
+def test_lists_of_numbers_and_of_texts_fit_either_source(tmp_path: Path) -> None:
+    frame = people().assign(sex=np.arange(60) % 3)
+    texts = frame.assign(sex=frame["sex"].astype(str), smokes=frame["smokes"].astype(str))
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    wanted = release(frame, levels={**LEVELS, "sex": [0, 1, 2]}).block("cell-sums").scaled
+    floats = frame.astype({"sex": float})
+    lists: tuple[Any, ...] = ([0, 1, 2], ["0", "1", "2"])
+    for source in (frame, texts, floats, tmp_path / "people.csv"):
+        for listed in lists:
+            flags = [False, True] if source is not texts else ["False", "True"]
+            made = release(source, levels={"sex": listed, "smokes": flags})
+            np.testing.assert_allclose(made.block("cell-sums").scaled, wanted, atol=1e-3)
+
+
+USER_UNITS: tuple[dict[str, Any], ...] = (
+    {},
+    {"neighbours": "add-remove"},
+    {"formula": "wages ~ age + I(age**2)", "levels": None},
+    {"formula": "wages ~ age:C(sex) + C(smokes)"},
+)
+
+
+@pytest.mark.parametrize("words", USER_UNITS)
+def test_sums_in_the_units_of_the_user(words: dict[str, Any]) -> None:
+    """Sums of the clamped columns by pandas; noise as every released number moves each sum."""
+    made, frame = release(people(), **words), people()
+    for name, limits in made.bounds.items():
+        frame[name] = frame[name].clip(limits.lower, limits.upper)
+    table = made.table(units="user")
+    block = made.block("cell-sums")
+    assert tuple(table["statistic"]) == block.statistic.names
+    for _, name, value, sd in table.itertuples(index=False):
+        product, _, cell = name.partition("[")
+        rows = frame
+        for pair in cell.rstrip("]").split(",") if cell else ():
+            factor, _, level = pair.partition("=")
+            rows = rows[rows[factor].map(lambda v: str(int(v) if v in (0, 1) else v)) == level]
+        columns = [c.partition("^") for c in product.split("*") if c != "n"]
+        wanted = np.prod([rows[c] ** int(k or 1) for c, _, k in columns] or [rows.age**0], axis=0)
+        assert value == pytest.approx(wanted.sum(), rel=1e-3, abs=0.1 + 20 * sd), name
+    step = 10**9
+    moved = []
+    for i in range(len(block.values)):
+        values = block.values.copy()
+        values[i] += step
+        other = dataclasses.replace(made, blocks=(dataclasses.replace(block, values=values),))
+        moved.append((other.table(units="user")["value"] - table["value"]) / step)
+    deviation = noise_sd(block.noise) * np.linalg.norm(np.array(moved), axis=0)
+    np.testing.assert_allclose(table["noise_sd"], deviation, rtol=1e-5)
 
 
 # -- refusals --------------------------------------------------------------------------------------

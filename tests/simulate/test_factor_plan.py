@@ -105,3 +105,23 @@ def test_exact_is_calibrated_where_truths_come_from_the_prior() -> None:
     )  # fmt: skip
     found = nw.check(released(nw.release.Blank(500), like, 2.0), ["exact"], trials=200)
     assert found.of("exact").passed, found.of("exact").verdict
+
+
+@pytest.mark.parametrize(
+    ("bounds", "warned"), [((18, 90), True), ((-36, 36), False), ((0, 1), True), ((-1, 2), False)]
+)
+def test_powers_of_a_column_far_from_zero_are_warned_of(
+    bounds: tuple[float, float], warned: bool
+) -> None:
+    def at(epsilon: float) -> Release:
+        limits = {"age": bounds, "pay": (0, 9)}
+        formula = "pay ~ age + I(age**2) + I(age**3)"
+        return nw.release.linear_regression(
+            nw.release.Blank(500), formula=formula, bounds=limits, epsilon=epsilon
+        )
+
+    said = nw.plan(at, 500, [1.0], methods=["naive"], trials=10).warnings
+    about = [w for w in said if w.startswith("Between its bounds 'age' and its powers")]
+    assert len(about) == warned
+    if bounds == (18, 90):
+        assert "age - 54 with bounds -36 to 36" in about[0]

@@ -132,6 +132,27 @@ def test_categories_are_taken_as_they_are() -> None:
     assert yes - no == pytest.approx(owns.coef_[0])
 
 
+def test_gaps_are_filled_as_in_the_release() -> None:
+    released = nw.release.linear_regression(
+        nw.release.Blank(100), formula="wages ~ age + C(sex)", epsilon=1.0,
+        bounds={"age": (0, 90), "wages": (0, 1)}, levels={"sex": ["female", "male"]},
+        fill={"age": 50, "sex": "male"},
+    )  # fmt: skip
+    model = of_factors(factor_posterior("wages ~ age + C(sex)", releases=(released,)))
+    gaps = pd.DataFrame({"age": [np.nan, 30.0], "sex": ["female", None]})
+    whole = pd.DataFrame({"age": [50.0, 30.0], "sex": ["female", "male"]})
+    np.testing.assert_array_equal(model.predict(gaps), model.predict(whole))
+    plain = nw.release.linear_regression(
+        nw.release.Blank(100), formula="wages ~ age + educ", epsilon=1.0, fill={"age": 50},
+        bounds={"age": (0, 90), "educ": (0, 20), "wages": (0, 1)},
+    )  # fmt: skip
+    model = of_factors(factor_posterior("wages ~ age + educ", releases=(plain,)))
+    gaps, whole = (pd.DataFrame({"age": [age, 30.0], "educ": 3.0}) for age in (np.nan, 50.0))
+    np.testing.assert_array_equal(model.predict(gaps), model.predict(whole))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(whole.assign(educ=np.nan))
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

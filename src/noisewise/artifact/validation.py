@@ -29,6 +29,11 @@ MAX_INT = 2**63 - 1
 MAX_TEXT = 4096
 """Characters of a text at most (chosen); the published schema says the same."""
 
+TRUE_WORDS, FALSE_WORDS = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+"""Spellings of 1 and 0: what pandas, Arrow, Spark and R write."""
+
+_PLAIN_DIGITS = re.compile(r"-?[1-9][0-9]{0,18}|0")
+
 # Controls of terminals; lone surrogates, which UTF-8 cannot write; and marks that change the
 # direction of what follows or break its line, so that a name shows as another (Unicode's TR 36).
 _UNPRINTABLE = re.compile(
@@ -125,6 +130,33 @@ def levels(values: Sequence[object], where: str) -> tuple[Level, ...]:
         raise ReleaseError(f"{where} must be all text or all whole numbers")
     distinct(checked, where)
     return checked
+
+
+def spellings(value: object) -> tuple[Level, ...]:
+    """Return the levels that a value may name, whether it comes as a text or as a number.
+
+    A whole number and its plain digits are one level, as are true and 1, false and 0.
+
+    Example:
+        >>> spellings("7"), spellings(7.0), spellings("07")
+        (('7', 7), (7, '7'), ('07',))
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return int(value), *(TRUE_WORDS if value else FALSE_WORDS), str(int(value))
+    if isinstance(value, str):
+        if value in (*TRUE_WORDS, *FALSE_WORDS):
+            return value, int(value in TRUE_WORDS)
+        return (value, int(value)) if _PLAIN_DIGITS.fullmatch(value) else (value,)
+    if isinstance(value, int | float) and math.isfinite(value) and value == int(value):
+        return int(value), str(int(value))
+    return ()
+
+
+def listed_level(value: object, listed: Sequence[Level]) -> Level | None:
+    """Return the level of a public list that a value names; None where it names none."""
+    return next((level for level in spellings(value) if level in listed), None)
 
 
 def distinct(values: Sequence[object], where: str) -> None:

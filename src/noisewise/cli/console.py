@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,14 +21,20 @@ if TYPE_CHECKING:
 MAX_ROWS = 40
 """Rows of a table on a terminal, about one screen (chosen)."""
 
+PIPED_WIDTH = 10_000
+"""Columns of what is no terminal: no line of a table is that long (chosen)."""
+
 
 def plain_console(*, stderr: bool = False) -> Console:
     """Return a console that shows text as it is.
 
     Names of columns, levels, datasets and files are the owner's: "[red]" in one is no colour, and
-    ":cat:" no picture.
+    ":cat:" no picture. In a pipe or a file nothing is wrapped, unless COLUMNS says how wide it is.
     """
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPED_WIDTH
+    return console
 
 
 def say(line: str, style: str) -> None:

@@ -67,10 +67,16 @@ def _levels(given: Iterable[str], option: str, lists: PublicLists) -> object:
 
 def _fill(given: Iterable[str], option: str, lists: PublicLists) -> object:
     listed = lists.of_columns or {}
-    return {
-        column: options.parse_level(text, listed.get(column), f"{option} {column}")
-        for column, text in options.parse_assignments(given, option).items()
-    }
+    values: dict[str, Level | float] = {}
+    for column, text in options.parse_assignments(given, option).items():
+        try:
+            values[column] = options.parse_level(text, listed.get(column), f"{option} {column}")
+        except ArgumentError:
+            if not listed:
+                raise
+            # Its list may be missing or misspelt: the release function says which.
+            values[column] = text
+    return values
 
 
 def _level(given: Iterable[str], option: str, lists: PublicLists) -> object:

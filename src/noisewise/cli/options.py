@@ -93,11 +93,8 @@ def parse_number(text: str, option: str) -> float:
 
 def parse_number_or_date(text: str, option: str) -> float:
     """Return a number, or a date such as ``1950-12-31`` as the number that stands for it."""
-    try:
-        date = datetime.date.fromisoformat(text.strip())
-    except ValueError:
-        return parse_number(text, option)
-    return number_or_date(date, option) if "-" in text else parse_number(text, option)
+    end = _end(text, option)
+    return number_or_date(end, option) if isinstance(end, datetime.date) else end
 
 
 def parse_names(text: str) -> list[str]:
@@ -105,8 +102,12 @@ def parse_names(text: str) -> list[str]:
     return [column.strip() for column in text.split(",")]
 
 
-def parse_bounds(text: str, option: str) -> tuple[float, float] | PrivateBounds:
-    """Return the bounds that ``0,1`` or ``1900-01-01,2010-12-31`` gives.
+End = float | datetime.date
+"""An end of bounds."""
+
+
+def parse_bounds(text: str, option: str) -> tuple[End, End] | PrivateBounds:
+    """Return the bounds that ``0,1`` or ``1900-01-01,2010-12-31`` gives; dates stay dates.
 
     ``private:0,1000000`` lets part of the budget choose within that range.
     """
@@ -114,8 +115,19 @@ def parse_bounds(text: str, option: str) -> tuple[float, float] | PrivateBounds:
     ends = range_text.split(",")
     if len(ends) != 2:
         raise ArgumentError(f"{option}: must be LOWER,UPPER, not {text!r}")
-    pair = parse_number_or_date(ends[0], option), parse_number_or_date(ends[1], option)
-    return pair if range_text == text else PrivateBounds(pair)
+    if range_text == text:
+        return _end(ends[0], option), _end(ends[1], option)
+    return PrivateBounds(
+        (parse_number_or_date(ends[0], option), parse_number_or_date(ends[1], option))
+    )
+
+
+def _end(text: str, option: str) -> End:
+    try:
+        date = datetime.date.fromisoformat(text.strip())
+    except ValueError:
+        return parse_number(text, option)
+    return date if "-" in text else parse_number(text, option)
 
 
 def parse_censored(text: str, option: str) -> Censored:

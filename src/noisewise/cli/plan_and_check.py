@@ -42,6 +42,7 @@ from noisewise.models import Model, Owner, Word
 
 if TYPE_CHECKING:
     from noisewise.simulate import Check, Plan
+    from noisewise.simulate.planning import Row
 
 T = TypeVar("T")
 
@@ -219,7 +220,8 @@ def show_plan(plan: Plan) -> None:
 
 
 def _width_table(plan: Plan) -> Table:
-    table = Table(title="95 % intervals: mean width (coverage)", title_justify="left")
+    title = f"95 % intervals: mean width{' (coverage)' if plan.tells_coverage else ''}"
+    table = Table(title=title, title_justify="left")
     table.add_column("parameter", overflow="fold")
     table.add_column("method")
     for epsilon in plan.epsilons:
@@ -228,10 +230,14 @@ def _width_table(plan: Plan) -> Table:
     for name, without in plan.without.items():
         for i, method in enumerate(plan.methods):
             rows = (plan.row(epsilon, method, name) for epsilon in plan.epsilons)
-            cells = (f"{r.width:.3g} ({r.coverage:.0%})" for r in rows)
+            cells = (_width_cell(r, plan.tells_coverage) for r in rows)
             last = f"{without:.3g}" if i == 0 else ""
             table.add_row(name if i == 0 else "", method, *cells, last)
     return table
+
+
+def _width_cell(row: Row, tells_coverage: bool) -> str:
+    return f"{row.width:.3g}" + (f" ({row.coverage:.0%})" if tells_coverage else "")
 
 
 def check(

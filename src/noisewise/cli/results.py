@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 import typer
 
 from noisewise.artifact import ArgumentError, Level
+from noisewise.artifact.validation import FALSE_WORDS, TRUE_WORDS, listed_level
 from noisewise.cli.console import frame_table, plain_console, show_json
 from noisewise.cli.options import (
     AsJson,
@@ -21,8 +22,7 @@ from noisewise.cli.options import (
     check_page,
     check_table,
     load_result,
-    parse_assignments,
-    parse_level,
+    parse_assignment,
     parse_names,
     parse_number_or_date,
     write_table,
@@ -104,7 +104,7 @@ def _points(result: Result, at: list[str] | None, csv: Path | None) -> list[Poin
     points: list[Point] = []
     given: dict[str, str] = {}
     for text in at or ():
-        more = parse_assignments(text.split(","), "--at")
+        more = _assigned(result, text)
         # One record may be spread over several options: it is whole once nothing is left out.
         if set(more) & set(given) or not set(more) <= set(covariates):
             raise _incomplete(covariates, text)
@@ -117,6 +117,33 @@ def _points(result: Result, at: list[str] | None, csv: Path | None) -> list[Poin
     return points
 
 
+def _assigned(result: Result, text: str) -> dict[str, str]:
+    """Return the values of ``age=40,sex=male``, each column once."""
+    parts, values = text.split(","), dict[str, str]()
+    while parts:
+        name, value, used = _first_value(result, parts)
+        if name in values:
+            raise ArgumentError(f"--at: {name!r} is given twice")
+        values[name] = value
+        parts = parts[used:]
+    return values
+
+
+def _first_value(result: Result, parts: list[str]) -> tuple[str, str, int]:
+    """Return a column, its value, and of how many parts between commas they are made.
+
+    A level may hold commas and equals signs: the longest text that is a level of its column counts.
+    """
+    levels: dict[str, tuple[Level, ...]] = getattr(result, "levels", {})
+    for end in range(len(parts), 0, -1):
+        text = ",".join(parts[:end]).strip()
+        for column, listed in levels.items():
+            value = text.removeprefix(f"{column}=")
+            if value != text and value.strip() in map(str, listed):
+                return column, value, end
+    return *parse_assignment(parts[0].strip(), "--at"), 1
+
+
 def _incomplete(covariates: tuple[str, ...], text: str) -> ArgumentError:
     return ArgumentError(
         f"--at: must give a value to each of {', '.join(covariates)}, and to nothing else, not "
@@ -124,22 +151,46 @@ def _incomplete(covariates: tuple[str, ...], text: str) -> ArgumentError:
     )
 
 
+GAPS = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null",
+)  # fmt: skip
+"""Spellings of "missing" in a CSV file, as a release reads it."""
+
+WORDS: dict[str, object] = {
+    **dict.fromkeys(GAPS), **dict.fromkeys(TRUE_WORDS, True), **dict.fromkeys(FALSE_WORDS, False),
+}  # fmt: skip
+"""Words of a table and the values that they stand for."""
+
+
 def _covariate(result: Result, column: str, text: str, where: str) -> float | str | int:
-    """Return the level that a text names, where the column has levels, or a finite number."""
+    """Return the level that a text names, where the column has levels, or a finite number.
+
+    Gaps and the words true and false mean what they meant in the release.
+    """
     levels: tuple[Level, ...] | None = getattr(result, "levels", {}).get(column)
+    word = text.strip()
+    level = None if levels is None else listed_level(word, levels)
+    if level is not None:
+        return level
+    value = WORDS.get(word, word)
+    taken = result.as_released(column, value) if hasattr(result, "as_released") else value
+    if taken is not value:
+        return cast(float | str | int, taken)
+    why = "" if value is not None else "; the release has no public value for gaps in this column"
     if levels is None:
-        return _finite(text, where)
-    level = parse_level(text.strip(), levels, where)
-    if level not in levels:
-        listed = ", ".join(map(str, levels[:MAX_LISTED])) + ", …" * (len(levels) > MAX_LISTED)
-        raise ArgumentError(f"{where}: {text!r} is not a level of {column!r}; there are {listed}")
-    return levels[levels.index(level)]
+        return _finite(text, where, why)
+    listed = ", ".join(map(str, levels[:MAX_LISTED])) + ", …" * (len(levels) > MAX_LISTED)
+    raise ArgumentError(f"{where}: {text!r} is not a level of {column!r}; there are {listed}{why}")
 
 
-def _finite(text: str, where: str) -> float:
-    value = parse_number_or_date(text, where)
+def _finite(text: str, where: str, why: str) -> float:
+    try:
+        value = parse_number_or_date(text, where)
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}{why}") from None
     if not np.isfinite(value):
-        raise ArgumentError(f"{where}: must be a finite number, not {value!r}")
+        raise ArgumentError(f"{where}: must be a finite number, not {value!r}{why}")
     return value
 
 

@@ -7,6 +7,7 @@ where a number or a public list belongs, must not end up in an error's text.
 from __future__ import annotations
 
 import datetime
+import difflib
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,6 +88,16 @@ def scalar(value: object) -> object:
     if isinstance(value, np.generic):
         value = value.item()
     return int(value) if isinstance(value, bool) else value
+
+
+def nearest(value: object, listed: Iterable[object]) -> str:
+    """Return a question that names the public entry whose spelling is nearest; "" for none.
+
+    Only for what the owner typed: of a record it would tell how that is spelt.
+    """
+    by_text = {str(entry): entry for entry in listed}
+    near = difflib.get_close_matches(str(value), by_text, 1) if isinstance(value, str | int) else []
+    return f"; did you mean {shown(by_text[near[0]])}?" if near else ""
 
 
 # -- columns, bounds, lists ------------------------------------------------------------------------
@@ -212,6 +223,16 @@ def all_bounds(
     return {c: b if isinstance(b := given.get(c), PrivateBounds) else bounds(c, b) for c in columns}
 
 
+def dated_columns(given: Mapping[str, object]) -> dict[str, bool]:
+    """Return whether bounds were given as dates, of the columns where their form tells it."""
+    pairs = {c: b for c, b in given.items() if not isinstance(b, Bounds | PrivateBounds)}
+    return {
+        c: all(isinstance(end, datetime.date | np.datetime64) for end in ends)
+        for c, ends in pairs.items()
+        if isinstance(ends, Iterable)
+    }
+
+
 def widest_bounds(limits: Bounds | PrivateBounds) -> Bounds:
     """Return the bounds, or the public range within which they will be chosen."""
     return limits if isinstance(limits, Bounds) else Bounds(*limits.within)
@@ -306,12 +327,13 @@ def level_fill(
     for column, value in mapping(given, "fill", "{column: public level}").items():
         if column not in levels_of:
             raise ArgumentError(f"fill: {shown(column)} is not among {', '.join(levels_of)}")
-        plain, listed = scalar(value), levels_of[column]
-        if not isinstance(plain, str | int | float) or plain not in listed:
+        level = wire.listed_level(value, levels_of[column])
+        if level is None:
             raise ArgumentError(
                 f"fill[{column!r}]: {shown(value)} is not among the column's levels"
+                f"{nearest(value, levels_of[column])}"
             )
-        filled[column] = listed[listed.index(plain)]  # 1.0 is 1
+        filled[column] = level
     return filled
 
 
@@ -326,11 +348,12 @@ def other_levels(given: object, levels_of: Mapping[str, tuple[Level, ...]]) -> d
                 if listed
                 else f"other: {shown(column)} has no levels"
             )
-        plain = scalar(value)
-        if not isinstance(plain, str | int) or plain not in levels_of[column]:
+        level = wire.listed_level(value, levels_of[column])
+        if level is None:
             raise ArgumentError(
                 f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
-                "that counts the others must be public like the rest"
+                f"that counts the others must be public like the rest"
+                f"{nearest(value, levels_of[column])}"
             )
-        levels[column] = plain
+        levels[column] = level
     return levels

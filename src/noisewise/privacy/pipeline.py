@@ -115,9 +115,10 @@ class Order:
     """What a model asks for.
 
     ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
-    owner could have named levels for what is not on a public list, as ``other`` does. ``weighed``
-    is the person whose share a record is, where statistics weigh people. With fewer than
-    ``least_records`` records in a group nothing could be inferred of it.
+    owner could have named levels for what is not on a public list, as ``other`` does. ``dated``
+    says of columns whether their bounds were given as dates. ``weighed`` is the person whose share
+    a record is, where statistics weigh people. With fewer than ``least_records`` records in a group
+    nothing could be inferred of it.
     """
 
     family: str
@@ -132,6 +133,7 @@ class Order:
     fill: Mapping[str, float | Level] = field(default_factory=dict)
     other: Mapping[str, Level] = field(default_factory=dict)
     takes_other: bool = False
+    dated: Mapping[str, bool] = field(default_factory=dict)
     weighed: Person | None = None
     least_records: int = 1
 
@@ -215,13 +217,14 @@ def _sum(
     parts = [find_privacy(s.kind).part(s, public) for s in statistics]
     apart = [find_privacy(s.kind).counts_left_out for s in statistics]
     together = tuple(part for part, alone in zip(parts, apart, strict=True) if not alone)
-    plan = SumPlan(together, order.group_code, order.person, order.where)
+    plan = SumPlan(together, order.group_code, order.person, order.where, order.dated)
     sums = reader.sum(plan, order.options.progress)
     counted = iter(sums.parts)
     values = []
     for part, alone in zip(parts, apart, strict=True):
         if alone:
-            everyone = reader.sum(SumPlan((part,), where=order.where), order.options.progress)
+            plan = SumPlan((part,), where=order.where, dated=order.dated)
+            everyone = reader.sum(plan, order.options.progress)
             values.append(np.array([[everyone.sizes.sum() - sums.sizes.sum()]], np.int64))
         else:
             values.append(next(counted))
@@ -389,7 +392,7 @@ def _search(
         ProductSums(present, ((),)),
         *((CellCounts(codes, tuple((i,) for i in range(len(codes)))),) if codes else ()),
     )
-    plan = SumPlan(parts, order.group_code, order.person, order.where)
+    plan = SumPlan(parts, order.group_code, order.person, order.where, order.dated)
     sums = reader.sum(plan, order.options.progress)
     refuse_unfit(sums, order)
     refuse_few_records(sums.sizes, order)
@@ -424,6 +427,8 @@ def refuse_unfit(sums: Sums, order: Order) -> None:
             f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
             "cover every record (add an 'other' entry and recode the data"
             + (f", or other={{{sums.unlisted[0]!r}: ...}})" if order.takes_other else ")")
+            # Which level is nearest would tell how a record is spelt: the rule is said instead.
+            + ". Texts must be spelt as on the list, capitals and blanks included"
         )
     if order.terms.guarantee.neighbours == "add-remove":
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -142,13 +142,15 @@ class SumPlan:
     A record counts only if all conditions of ``where`` hold for it, and if it is complete: every
     column of the plan (the group's too) is present, or has a public fill value. With a `Person` its
     cells count as a share of its person, and sizes are numbers of people; `Capped` people keep some
-    records, which count as they are.
+    records, which count as they are. Columns that ``dated`` maps to true must hold dates, those
+    that it maps to false numbers.
     """
 
     parts: tuple[Part, ...]
     group: Coded | None = None
     person: Person | Capped | Whole | None = None
     where: tuple[Condition, ...] = ()
+    dated: Mapping[str, bool] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         # Sums of products are not weighed by person: their bound holds for one record only.
@@ -192,6 +194,18 @@ class SumPlan:
     def groups(self) -> int:
         """Number of groups; one where there are none."""
         return 1 if self.group is None else len(self.group.levels)
+
+
+def with_codes(plan: SumPlan, others: Mapping[Coded, Coded]) -> SumPlan:
+    """Return the plan with some of its codes replaced by others."""
+    parts = tuple(
+        replace(part, codes=tuple(others.get(code, code) for code in part.codes))
+        if isinstance(part, CellCounts | CellProducts)
+        else part
+        for part in plan.parts
+    )
+    group = None if plan.group is None else others.get(plan.group, plan.group)
+    return replace(plan, parts=parts, group=group)
 
 
 @dataclass(frozen=True)

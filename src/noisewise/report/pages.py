@@ -241,7 +241,8 @@ def plan_page(plan: Plan) -> str:
         for name in names
     ]
     rows = [
-        (f"{r.epsilon:g}", r.method, r.parameter, r.width, f"{r.coverage:.0%}",
+        (f"{r.epsilon:g}", r.method, r.parameter, r.width,
+         f"{r.coverage:.0%}" if plan.tells_coverage else "too few trials to tell",
          r.width / plan.without[r.parameter])
         for r in plan.rows
     ]  # fmt: skip

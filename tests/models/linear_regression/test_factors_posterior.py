@@ -75,6 +75,50 @@ def test_booleans_are_levels_0_and_1() -> None:
         factor_posterior().predict({**AT, "sex": True})
 
 
+def test_a_level_is_named_by_its_number_or_its_text() -> None:
+    post = factor_posterior()
+    wanted = post.predict(AT).expected
+    values: list[Any] = ["9", 9, 9.0, np.int64(9)]
+    for value in values:
+        np.testing.assert_array_equal(post.predict({**AT, "region": value}).expected, wanted)
+    assert post.with_reference(region="9").x == post.with_reference(region=9).x
+    flags = factor_posterior("wages ~ C(k) + C(f)", {"k": ("1", "2"), "f": ("False", "True")})
+    wanted = flags.predict({"k": "2", "f": "True"}).expected
+    pairs: list[Any] = [(2, True), (np.float32(2), np.True_)]
+    for k, f in pairs:
+        np.testing.assert_array_equal(flags.predict({"k": k, "f": f}).expected, wanted)
+    for odd in ("09", 9.5, "9.0", None, float("inf")):
+        with pytest.raises(ArgumentError, match="must be one of 1, 2, 3, 9"):
+            post.predict({**AT, "region": odd})
+    named = parse("wages ~ C(region, contr.treatment('9'))", LEVELS).design(LEVELS)
+    assert [dict(c.levels)["region"] for c in named[:-1]] == [0, 1, 2]
+
+
+def filled_release() -> nw.Release:
+    return nw.release.linear_regression(
+        nw.release.Blank(100), formula="wages ~ age + owns + C(sex)", epsilon=1.0,
+        bounds={"age": (0, 90), "owns": (0, 1), "wages": (0, 1)},
+        levels={"sex": ["female", "male"]}, fill={"age": 50, "sex": "male"},
+    )  # fmt: skip
+
+
+def test_gaps_and_flags_are_taken_as_the_release_took_them() -> None:
+    post = factor_posterior("wages ~ age + owns + C(sex)", releases=(filled_release(),))
+    wanted = post.predict({"age": 50, "owns": 1, "sex": "male"}).expected
+    gaps: list[Any] = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT]
+    for gap in gaps:
+        taken = post.predict({"age": gap, "owns": True, "sex": gap}).expected
+        np.testing.assert_array_equal(taken, wanted)
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"age": 50, "owns": None, "sex": "male"}, "the release has no public value for gaps"),
+        ({"age": True, "owns": 1, "sex": "male"}, r"new_x\['age'\]: must be one number, not True"),
+        ({"age": 50, "owns": 1, "sex": "x"}, "not 'x'; a release does not say which level counts"),
+    )
+    for at, said in refused:
+        with pytest.raises(ArgumentError, match=said):
+            post.predict(at)
+
+
 FORMULAS = (
     FORMULA,
     "wages ~ sex * C(region) + age:sex",
@@ -111,6 +155,21 @@ def test_another_reference_is_the_design_of_its_formula(formula: str) -> None:
                 design_matrix.design_matrix(design, {**columns, **numbers}, len(cells)) @ theta,
                 atol=1e-12,
             )
+
+
+@pytest.mark.parametrize("written", ["C(`{}`)", "`{}`"])
+@pytest.mark.parametrize("name", ["lipid group", "group-1"])
+def test_another_reference_of_a_name_in_backticks(written: str, name: str) -> None:
+    """The new names can be written in a formula, and another reference can be taken again."""
+    levels: dict[str, Any] = {name: ("low", "mid", "high")}
+    post = factor_posterior(f"wages ~ age * {written.format(name)}", levels)
+    other = post.with_reference(**{name: "mid"})
+    label = f"C(`{name}`, contr.treatment('mid'))"
+    assert other.design == parse(f"wages ~ age * {label}", levels).design(levels)
+    back = other.with_reference(**{name: "low"})
+    np.testing.assert_allclose(
+        np.stack(list(back.draws.values())), np.stack(list(post.draws.values()))
+    )
 
 
 @pytest.mark.parametrize("groups", [0, 2])

@@ -20,7 +20,8 @@ import numpy as np
 
 from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds
-from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.errors import ArgumentError, ReleaseError
+from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import (
     Exponents,
@@ -33,7 +34,7 @@ from noisewise.artifact.validation import Fields, Level
 
 if TYPE_CHECKING:
     from noisewise.artifact.guarantee import Noise
-    from noisewise.artifact.release import Release
+    from noisewise.artifact.release import Block, Release
 
 MAX_CORNERS = 2**18
 """Corners and sets of levels that a bound is searched over; above, a looser bound is used
@@ -231,8 +232,43 @@ class CellSums(Statistic):
             if all(c in release.bounds for c in column):
                 product_bounds(column, release.bounds)
 
-    def in_user_units(self, release: Any, block: Any) -> None:
-        """Return None: sums in the user's units would need sums that were not released."""
+    def in_user_units(self, release: Release, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of products of the clamped columns within cells, with their noise.
+
+        With x = c + h u, Σ x_i x_j = h_i h_j Σ u_i u_j + c_i h_j Σ u_j + c_j h_i Σ u_i + c_i c_j n:
+        sums of lower degree are added up from the block with the fewest cells.
+        """
+        limits = [product_bounds(column, release.bounds) for column in self.numeric]
+        values, variances = np.zeros(block.scaled.shape), np.zeros(len(block.scaled))
+        for (product, within), place in zip(self.blocks, self.slices, strict=True):
+            weights: dict[Exponents, float] = {}
+            for chosen in itertools.product((True, False), repeat=len(product)):
+                kept = tuple(itertools.compress(product, chosen))
+                parts = zip([limits[i] for i in product], chosen, strict=True)
+                weight = math.prod(b.half_width if keep else b.centre for b, keep in parts)
+                weights[kept] = weights.get(kept, 0.0) + weight
+            for kept, weight in weights.items():
+                sums, noises = self._coarser(release, block, CellSum(kept, within))
+                values[place] += weight * sums
+                variances[place] += weight**2 * noises
+        return values, noise_sd(block.noise) * np.sqrt(variances) * np.array(self.units)
+
+    def _coarser(self, release: Release, block: Block, wanted: CellSum) -> tuple[np.ndarray, int]:
+        """Return sums (cell, group) in the box, and how many released ones each is the sum of."""
+        if wanted == ((), ()) and release.n is not None:
+            return np.atleast_1d(release.n)[None], 0
+        finer = [
+            (place.stop - place.start, own, place)
+            for own, place in zip(self.blocks, self.slices, strict=True)
+            if own.product == wanted.product and set(wanted.within) <= set(own.within)
+        ]
+        if not finer:
+            raise ArgumentError("units: sums that 'user' needs were not released; take 'box'")
+        cells, own, place = min(finer)
+        others = tuple(i for i, f in enumerate(own.within) if f not in wanted.within)
+        groups = block.scaled.shape[1]
+        table = block.scaled[place].reshape(*self.shape(own), groups).sum(axis=others)
+        return table.reshape(-1, groups), cells * groups // table.size
 
 
 def _numeric(columns: Sequence[Sequence[str]]) -> tuple[NumericColumn, ...]:

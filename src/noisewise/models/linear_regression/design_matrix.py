@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array, lil_array
 from scipy.sparse.linalg import splu
 
-from noisewise.artifact import ArgumentError, Level
+from noisewise.artifact import ArgumentError, Level, validation
 from noisewise.formula import DesignColumn
 
 MAX_LISTED = 20
@@ -53,21 +53,24 @@ def design_matrix(
     return matrix
 
 
-def codes(values: Sequence[object] | np.ndarray, levels: Sequence[Level], where: str) -> np.ndarray:
+def codes(
+    values: Sequence[object] | np.ndarray, levels: Sequence[Level], where: str, hint: str = ""
+) -> np.ndarray:
     """Return the position of every value among the levels; an ArgumentError lists the levels.
 
-    True and False are taken for levels 1 and 0.
+    A level is named by its number or its text, 1 and 0 also by True and False. ``hint`` ends the
+    error.
     """
-    place: dict[object, int] = {level: i for i, level in enumerate(levels)}
+    place = {level: i for i, level in enumerate(levels)}
     positions = np.empty(len(values), int)
     for i, value in enumerate(values):
-        try:
-            positions[i] = place[value]
-        except (KeyError, TypeError):
+        level = next((level for level in validation.spellings(value) if level in place), None)
+        if level is None:
             listed = ", ".join(map(repr, levels[:MAX_LISTED]))
             more = ", …" if len(levels) > MAX_LISTED else ""
             plain = value.item() if isinstance(value, np.generic) else value
-            raise ArgumentError(f"{where}: must be one of {listed}{more}, not {plain!r}") from None
+            raise ArgumentError(f"{where}: must be one of {listed}{more}, not {plain!r}{hint}")
+        positions[i] = place[level]
     return positions
 
 
@@ -79,7 +82,8 @@ def with_reference(
     Columns are named as those of ``C(factor, contr.treatment(level))``.
     """
     level = levels[factor][reference]
-    label = f"C({factor}, contr.treatment({level!r}))"
+    quoted = factor if factor.isidentifier() else f"`{factor}`"
+    label = f"C({quoted}, contr.treatment({level!r}))"
     columns: list[DesignColumn] = []
     for _, group in itertools.groupby(design, lambda c: (c.term, [f for f, _ in c.levels])):
         columns += _recoded(list(group), levels, factor, reference, label)

@@ -232,7 +232,7 @@ class RegressionPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Mapping[str, float | Level] | None = None,
+        new_x: Mapping[str, float | Level | None] | None = None,
         *,
         seed: int = 0,
         clamped: bool = False,
@@ -244,7 +244,8 @@ class RegressionPosterior(Posterior):
 
         Args:
             new_x: a value for each covariate, ``{"age": 40, "sex": "male"}``: the level of a
-                factor, a number for the others.
+                factor, a number for the others; None or NaN for a gap, where the release has a
+                public value for those of its column.
             seed: of the new record's scatter.
             clamped: move new records to the bounds of y, as the owner moves those beyond them.
         """
@@ -268,7 +269,7 @@ class RegressionPosterior(Posterior):
             _expected_within(line, np.sqrt(self.draws["sigma2"]), bounds),
         )
 
-    def _checked(self, new_x: Mapping[str, float | Level] | None) -> dict[str, float]:
+    def _checked(self, new_x: Mapping[str, float | Level | None] | None) -> dict[str, float]:
         """Return the numbers of a record, and the codes of its levels."""
         if not isinstance(new_x, Mapping) or set(new_x) != set(self.covariates):
             wanted = ", ".join(self.covariates)
@@ -277,17 +278,30 @@ class RegressionPosterior(Posterior):
             )
         at: dict[str, float] = {}
         for column in self.covariates:
-            value = new_x[column]
+            value, where = self.as_released(column, new_x[column]), f"new_x[{column!r}]"
             if column in self.levels:
-                where = f"new_x[{column!r}]"
-                at[column] = int(design_matrix.codes([value], self.levels[column], where)[0])
+                (code,) = design_matrix.codes([value], self.levels[column], where, hint(value))
+                at[column] = int(code)
                 continue
+            gap = hint(value) if is_gap(value) else ""
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise ArgumentError(f"new_x[{column!r}]: must be one number, not {value!r}")
+                raise ArgumentError(f"{where}: must be one number, not {value!r}{gap}")
             if not np.isfinite(value):
-                raise ArgumentError(f"new_x[{column!r}]: must be a finite number, not {value!r}")
+                raise ArgumentError(f"{where}: must be a finite number, not {value!r}{gap}")
             at[column] = float(value)
         return at
+
+    def as_released(self, column: str, value: object) -> object:
+        """Return a value of a covariate as the release took it, where the file says how.
+
+        A gap becomes the public value for gaps; true and false become 1 and 0 in a column of
+        numbers between 0 and 1. Other values stay as they are.
+        """
+        if is_gap(value):
+            return next((r.fill[column] for r in self.releases if column in r.fill), value)
+        bounds = self.releases[0].bounds.get(column) if self.releases else None
+        is_flag = isinstance(value, bool | np.bool_) and bounds == Bounds(0, 1)
+        return float(value) if is_flag else value  # type: ignore[arg-type]
 
     def _beyond_bounds(self, at: Mapping[str, float]) -> list[str]:
         """Return a sentence for each covariate beyond its bounds (a file by hand has none)."""
@@ -301,6 +315,20 @@ class RegressionPosterior(Posterior):
             and column not in self.levels
             and not bounds[column].lower <= value <= bounds[column].upper
         ]
+
+
+def hint(value: object) -> str:
+    """Return why a value that a table may hold is not predicted, to be added to an error."""
+    if is_gap(value):
+        return "; the release has no public value for gaps in this column"
+    return "; a release does not say which level counts values off the list: give that level"
+
+
+def is_gap(value: object) -> bool:
+    """Return whether a value is missing: None, NaN, or what pandas writes for it."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def clamping_by_formula(release: Release, columns: Sequence[str]) -> tuple[str, ...]:

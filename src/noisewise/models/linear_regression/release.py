@@ -152,6 +152,7 @@ def linear_regression(
         groups=groups,
         fill=arguments.column_fill(fill, limits, columns.levels),
         takes_other=bool(columns.levels),
+        dated=arguments.dated_columns(bounds or {}),
         other=arguments.other_levels(other, columns.levels),
         least_records=max(LEAST_RECORDS, columns.slopes + 1, _least(columns.sums(agreed.count))),
     )
@@ -237,7 +238,13 @@ def _of_formula(text: object, levels: object) -> RegressionColumns:
         arguments.name(c, "levels"): arguments.levels(v, f"levels[{c!r}]") for c, v in lists.items()
     }
     formula = parse(text, listed)
+    idle = next((c for c in listed if c not in formula.columns), None)
     for factor in formula.factors:
+        if factor not in listed and idle is not None:
+            raise ArgumentError(
+                f"levels: none for the factor {factor!r}, and {idle!r} has levels but is not in "
+                "the formula: is one of them misspelt?"
+            )
         if factor not in listed:
             raise ArgumentError(
                 f"levels: none for the factor {factor!r}; levels are public knowledge: give them, "
@@ -267,7 +274,8 @@ def _refuse_idle_levels(column: str, formula: Formula) -> None:
                 "levels"
             )
     if column not in formula.factors:
-        raise ArgumentError(f"levels: {column!r} is not in the formula")
+        near = arguments.nearest(column, formula.columns)
+        raise ArgumentError(f"levels: {column!r} is not in the formula{near}")
 
 
 def _refuse_left_out(agreed: Terms, groups: Groups | None) -> None:

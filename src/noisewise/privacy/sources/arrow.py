@@ -19,9 +19,11 @@ from noisewise.privacy.sources.arrow_columns import (
     _plain,
     column_floats,
     exact_below,
+    holds_text,
     is_codable,
     is_numeric,
     level_indices,
+    list_mismatch,
     misfit,
     not_codable,
     not_numeric,
@@ -270,7 +272,8 @@ def _batches(
         batch = _selected(batch, plan.where, spelled)
         numeric = {
             c: guarded(
-                partial(column_floats, batch.column(c), c, spelled), partial(unfit, c, "a number")
+                partial(column_floats, batch.column(c), c, spelled, plan.dated.get(c)),
+                partial(unfit, c, "a number"),
             )
             for c in plan.numeric
         }
@@ -303,6 +306,9 @@ def _holds(values: pa.Array, condition: Condition, spelled: bool) -> np.ndarray:
         x = column_floats(values, condition.column, spelled)
         return np.asarray(compare(x, constant) & ~np.isnan(x))
     code = Coded(condition.column, (constant,))
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not holds_text(kind) and not pa.types.is_null(kind):
+        raise list_mismatch(code)
     if spelled:
         csv_numbers.check_levels(values, replace(code, other=constant))
     index = level_indices(values, code, spelled)

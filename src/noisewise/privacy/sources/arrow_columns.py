@@ -7,12 +7,14 @@ name the column and quote no value.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from noisewise.artifact import DataError
+from noisewise.artifact.validation import spellings
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.sources import csv_numbers
 
@@ -73,6 +75,40 @@ def list_mismatch(code: Coded) -> DataError:
     return DataError(f"column {code.column!r} holds {held}, but its public list is of {listed}")
 
 
+def check_list(code: Coded, is_text: bool, holds_truth: bool, float_bits: int | None) -> None:
+    """Refuse a column and a public list of which one holds text, unless both compare as text.
+
+    Text compares with whole numbers where nothing else would count as another level, numbers
+    compare with text where some level is one. Types and the list decide, never a record.
+    """
+    named = {int(v) for level in code.levels for v in spellings(level)[1:] if str(v) == level}
+    if is_text:
+        comparable = isinstance(code.levels[0], str) or code.other is None
+    elif isinstance(code.levels[0], str):
+        comparable = bool(named) or (holds_truth and set(truth_words(code)) <= set(code.levels))
+    else:
+        comparable, named = True, set(map(int, code.levels))
+    if not comparable:
+        raise list_mismatch(code)
+    if float_bits is not None:
+        check_floats(replace(code, levels=tuple(named)), float_bits)
+
+
+def as_text(code: Coded) -> Coded:
+    """Return a public list of whole numbers as the texts of their digits."""
+    fill, other = (None if v is None else str(v) for v in (code.fill, code.other))
+    return replace(code, levels=tuple(map(str, code.levels)), fill=fill, other=other)
+
+
+def truth_words(code: Coded) -> tuple[str, str]:
+    """Return the levels of a list of texts that stand for true and for false, else "1" and "0"."""
+    true, false = (
+        next((str(w) for w in spellings(truth)[1:] if w in code.levels), str(int(truth)))
+        for truth in (True, False)
+    )
+    return true, false
+
+
 def unfit(column: str, wanted: str) -> DataError:
     """Return the error of a value of the wrong type, which is not quoted."""
     return DataError(f"column {column!r} holds something that is not {wanted}")
@@ -117,12 +153,19 @@ def is_codable(kind: pa.DataType) -> bool:
     return holds_text(kind) or (_holds_numbers(kind) and not pa.types.is_decimal(kind))
 
 
-def column_floats(column: pa.Array, name: str, spelled: bool) -> np.ndarray:
-    """Return float64 with NaN for NULL; a copy only where there are NULLs or another type."""
+def column_floats(
+    column: pa.Array, name: str, spelled: bool, dated: bool | None = None
+) -> np.ndarray:
+    """Return float64 with NaN for NULL; a copy only where there are NULLs or another type.
+
+    A DataError where ``dated`` says that there are dates, or none, and it is otherwise.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if spelled and holds_text(column.type):
-        column = csv_numbers.floats(column)
+        column = csv_numbers.floats(column, name, dated)
+    elif not pa.types.is_null(column.type):
+        csv_numbers.check_dates(name, _holds_days(column.type), dated)
     if column.type != pa.float64():
         if not is_numeric(column.type):
             raise not_numeric(name, column.type)
@@ -153,7 +196,7 @@ def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.nd
         index = csv_numbers.positions(column, code)
     else:
         if holds_text(column.type) != textual and not pa.types.is_null(column.type):
-            raise list_mismatch(code)
+            column, code = _both_text(column, code)
         if spelled:
             csv_numbers.check_levels(column, code)
         index = _looked_up(column, code)
@@ -162,6 +205,23 @@ def level_indices(column: pa.Array, code: Coded, spelled: bool = False) -> np.nd
     if code.other is not None:
         index[index == -2] = code.levels.index(code.other)
     return index
+
+
+def _both_text(column: pa.Array, code: Coded) -> tuple[pa.Array, Coded]:
+    """Return column and list as text: a whole number by its digits, others by "", no level."""
+    kind = column.type
+    bits = kind.bit_width if pa.types.is_floating(kind) else None
+    check_list(code, holds_text(kind), pa.types.is_boolean(kind), bits)
+    if holds_text(kind):
+        return column, as_text(code)
+    if pa.types.is_boolean(kind):
+        return pc.if_else(column, *truth_words(code)), code
+    if pa.types.is_floating(kind):
+        x = _plain(column)
+        is_whole = pc.and_(pc.less(pc.abs(x), float(exact_below(64))), pc.equal(pc.floor(x), x))
+        digits = pc.if_else(is_whole, x, 0.0).cast(pa.int64()).cast(pa.string())
+        return pc.if_else(is_whole, digits, ""), code
+    return column.cast(pa.string()), code
 
 
 def _looked_up(column: pa.Array, code: Coded) -> np.ndarray:

@@ -212,10 +212,10 @@ class CsvFile:
 
 
 def _planned(plan: SumPlan) -> dict[str, pa.DataType]:
-    """Return float64 for numbers, int64 for whole ones; text for ids, text, and double use."""
+    """Return float64 for numbers, int64 for whole ones; text for ids, text, dates, double use."""
     uses: dict[str, list[pa.DataType]] = {column: [] for column in plan.columns}
     for column in plan.numeric:
-        uses[column].append(pa.float64())
+        uses[column].append(pa.string() if plan.dated.get(column) else pa.float64())
     for code in plan.codes:
         uses[code.column].append(pa.string() if isinstance(code.levels[0], str) else pa.int64())
     if plan.person is not None:

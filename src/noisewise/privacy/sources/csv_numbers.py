@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from noisewise.artifact import DataError
+from noisewise.artifact.validation import FALSE_WORDS, TRUE_WORDS
 from noisewise.privacy.lattice import Coded
 
-TRUE = ("true", "True", "TRUE")
-"""Spellings of 1: what pandas, Arrow, Spark and R write."""
-FALSE = ("false", "False", "FALSE")
-"""Spellings of 0, likewise."""
+TRUE, FALSE = TRUE_WORDS, FALSE_WORDS
+"""Spellings of 1 and of 0."""
 BLANKS = " \t"
 """Characters around a number that Arrow ignores."""
 EXACT_FLOATS = 2**53
@@ -40,18 +39,36 @@ def are_usual(cells: set[str], kind: pa.DataType) -> bool:
     return kind != pa.float64() or cells.isdisjoint((*TRUE, *FALSE))
 
 
-def floats(text: pa.Array) -> pa.Array:
-    """Read each cell as float64; NULL stays NULL. Raise ArrowInvalid where one is no number."""
+def floats(text: pa.Array, column: str = "", dated: bool | None = None) -> pa.Array:
+    """Read each cell as float64; NULL stays NULL. Raise ArrowInvalid where one is no number.
+
+    A DataError where a cell is a date and ``dated`` says that there are none, or the reverse.
+    """
     text = pc.utf8_trim(text, BLANKS)
     text = pc.if_else(pc.is_in(text, pa.array(TRUE)), "1", text)
     text = pc.if_else(pc.is_in(text, pa.array(FALSE)), "0", text)
     is_date = pc.match_substring_regex(text, _DATE)
+    for cell in pc.unique(is_date).drop_null().to_pylist():
+        check_dates(column, cell, dated)
     if not pc.any(is_date).as_py():
         return text.cast(pa.float64())
     nothing = pa.scalar(None, text.type)
     day = pc.utf8_slice_codeunits(pc.if_else(is_date, text, nothing), 0, 10)
     days = day.cast(pa.date32()).cast(pa.int32()).cast(pa.float64())
     return pc.coalesce(days, pc.if_else(is_date, nothing, text).cast(pa.float64()))
+
+
+def check_dates(column: str, holds_dates: bool, dated: bool | None) -> None:
+    """Refuse dates where a column's bounds are numbers, and numbers where they are dates.
+
+    None stands for bounds that may be either.
+    """
+    if dated is not None and holds_dates != dated:
+        held, given = ("dates", "numbers") if holds_dates else ("numbers", "dates")
+        raise DataError(
+            f"column {column!r} holds {held}, but its bounds are {given}: bounds of dates are two "
+            "dates, those of numbers two numbers"
+        )
 
 
 def positions(text: pa.Array, code: Coded) -> np.ndarray:

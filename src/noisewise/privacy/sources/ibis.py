@@ -23,7 +23,8 @@ from noisewise.privacy.selection import KeptRecords
 from noisewise.privacy.sources import csv_numbers
 from noisewise.privacy.sources.arrow import BATCH_ROWS, guarded, listed_names
 from noisewise.privacy.sources.arrow_columns import (
-    check_floats,
+    as_text,
+    check_list,
     exact_below,
     level_indices,
     list_mismatch,
@@ -42,6 +43,7 @@ from noisewise.privacy.sum_plan import (
     Progress,
     SumPlan,
     Sums,
+    with_codes,
 )
 from noisewise.privacy.sums import Columns
 
@@ -109,7 +111,7 @@ class IbisSource:
         """
         from noisewise.privacy.sources.pushdown import prepare
 
-        self._check_plan(plan)
+        plan = self._checked(plan)
         if isinstance(plan.person, Capped):
             return sum_capped(self._records(plan, progress), plan)
         prepared = self._ask("translating the plan", lambda: prepare(self._table, plan))
@@ -127,19 +129,31 @@ class IbisSource:
 
         Spark and Polars hand over the columns asked for as a whole; the other engines stream.
         """
-        self._check_plan(plan)
+        plan = self._checked(plan)
         for numeric, _, people in self._records(plan, progress):
             yield numeric, people if plan.person is not None else None
 
-    def _check_plan(self, plan: SumPlan) -> None:
-        """Raise where a column of the plan does not exist or fit."""
+    def _checked(self, plan: SumPlan) -> SumPlan:
+        """Return the plan with lists in the kind of their columns; raise where one does not fit."""
         person = () if plan.person is None else (plan.person.column,)
         compared = tuple(c.column for c in plan.where if c.is_numeric)
         named = [Coded(c.column, (c.constant,)) for c in plan.where if isinstance(c.constant, str)]
         coded = (*plan.codes, *named)
         self.check((*plan.numeric, *compared), (*(code.column for code in coded), *person))
-        for code in coded:
+        for code in named:
+            if not self._table[code.column].type().is_string():
+                raise list_mismatch(code)
+        for code in plan.codes:
             _check_list(self._table[code.column].type(), code)
+        for column in plan.numeric:
+            kind = self._table[column].type()
+            holds_dates = kind.is_date() or kind.is_timestamp()
+            csv_numbers.check_dates(column, holds_dates, plan.dated.get(column))
+        texts = {code: as_text(code) for code in plan.codes if self._is_text(code.column)}
+        return with_codes(plan, texts)
+
+    def _is_text(self, column: str) -> bool:
+        return bool(self._table[column].type().is_string())
 
     def _records(self, plan: SumPlan, progress: Progress | None) -> Iterator[Records]:
         """Yield the plan's columns, and whose each record is, as they leave the engine."""
@@ -299,10 +313,8 @@ def _batches(query: ir.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _check_list(kind: dt.DataType, code: Coded) -> None:
-    if kind.is_string() != isinstance(code.levels[0], str):
-        raise list_mismatch(code)
-    if kind.is_floating():
-        check_floats(code, 8 * kind.nbytes)
+    bits = 8 * kind.nbytes if kind.is_floating() else None
+    check_list(code, kind.is_string(), kind.is_boolean(), bits)
 
 
 def _is_numeric(kind: dt.DataType) -> bool:

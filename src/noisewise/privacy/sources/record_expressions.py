@@ -23,6 +23,8 @@ import ibis
 
 from noisewise.artifact import Level
 from noisewise.privacy.lattice import Coded, Outside, Outward, Scaled, ScaledProduct
+from noisewise.privacy.sources.arrow_columns import truth_words
+from noisewise.privacy.sources.csv_numbers import EXACT_FLOATS
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -144,7 +146,9 @@ def key_of(table: ir.Table, code: Coded) -> ir.Value:
     """Return a category as text, int64 or (of floats) float64; missing is NULL, or filled."""
     column = table[code.column]
     kind = column.type()
-    if kind.is_floating():
+    if not kind.is_string() and isinstance(code.levels[0], str):
+        key = _digits(column, code)
+    elif kind.is_floating():
         key = _real(column)
     elif kind.is_string():
         key = column
@@ -155,6 +159,24 @@ def key_of(table: ir.Table, code: Coded) -> ir.Value:
         return key
     strange = key.notnull() & ~is_listed(key, code)
     return ibis.ifelse(strange, level_of(code.other, key), key)
+
+
+def _digits(column: ir.Column, code: Coded) -> ir.Value:
+    """Return numbers as text, as `arrow._both_text`: whole ones by their digits, others by ""."""
+    kind = column.type()
+    if kind.is_boolean():
+        text = ibis.ifelse(column, *map(ibis.literal, truth_words(code)))
+    elif kind.is_floating():
+        x = _real(column)
+        is_small = (x < constant(EXACT_FLOATS)) & (x > constant(-EXACT_FLOATS))
+        # Nothing huge may reach `floor`, which casts to an integer in some engines.
+        small = ibis.ifelse(is_small, x, constant(0.5))
+        is_whole = small == small.floor().cast("float64")
+        whole = ibis.ifelse(is_whole, small, constant(0)).cast("int64").cast("string")
+        text, column = ibis.ifelse(is_whole, whole, ibis.literal("")), x
+    else:
+        text = column.cast("int64").cast("string")
+    return ibis.ifelse(column.isnull(), ibis.null("string"), text)
 
 
 def person_of(table: ir.Table, column: str) -> ir.Value:
