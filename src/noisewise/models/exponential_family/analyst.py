@@ -55,6 +55,7 @@ class FamilyAnalyst(Analyst[FamilyProblem]):
         "naive": naive,
     }
     combining = ("exact",)
+    pooling = ("exact",)
 
     def default_method(self, release: Release) -> str:
         """Return ``exact`` where there is one and it is quick, else ``gibbs``."""
