@@ -209,9 +209,9 @@ def infer(
     check_at_least("draws", draws, FEWEST_DRAWS)
     asked_for = asked(prior, x=x, y=y, formula=formula, **options)
     question = replace(asked_for, method=chosen, pool=shared)
-    # The population speaks for a pooled group without records.
-    least = analyst.least_records if shared is None else 0
-    usable, left_out = usable_groups(releases, least)
+    usable, left_out = releases, tuple[Level, ...]()
+    if shared is None:  # The population speaks for a pooled group without records.
+        usable, left_out = usable_groups(releases, analyst.least_records)
     _warn_if_empty(usable)
     problem = analyst.problem(usable, question)
     for caution in analyst.cautions(problem, question, usable):
@@ -223,7 +223,7 @@ def infer(
     promised = tuple(r.statement() for r in releases)
     details = dict(result.details)
     if left_out:
-        why = f"they have fewer than {least} records"
+        why = f"they have fewer than {analyst.least_records} records"
         details |= {"left_out": left_out, "why_left_out": why}
     return replace(result, guarantees=promised, releases=tuple(releases), details=details)
 

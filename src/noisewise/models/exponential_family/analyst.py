@@ -15,6 +15,11 @@ from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.exponential_family import exact, gibbs, pooled
 from noisewise.models.exponential_family.families import find_family
 from noisewise.models.exponential_family.family import Conjugate, draw_parameters
+from noisewise.models.exponential_family.pooled_population import (
+    PooledProblem,
+    pooled_problem,
+    population_prior,
+)
 from noisewise.models.exponential_family.posterior import FamilyPosterior, assemble_posterior
 from noisewise.models.exponential_family.problem import (
     FamilyProblem,
@@ -48,11 +53,11 @@ def naive(
 
 
 def _exact(
-    problem: FamilyProblem | pooled.PooledProblem, seed: int, chains: int, draws: int,
+    problem: FamilyProblem | PooledProblem, seed: int, chains: int, draws: int,
     progress: Progress | None = None,
 ) -> Posterior:  # fmt: skip
     """Draw from the exact posterior, of each group by itself or of pooled groups."""
-    if isinstance(problem, pooled.PooledProblem):
+    if isinstance(problem, PooledProblem):
         return pooled.run(problem, seed, chains, draws, progress)
     return exact.run(problem, seed, chains, draws, progress)
 
@@ -79,16 +84,16 @@ class FamilyAnalyst(Analyst[Any]):
 
     def problem(
         self, releases: Sequence[Release], question: Question
-    ) -> FamilyProblem | pooled.PooledProblem:
+    ) -> FamilyProblem | PooledProblem:
         """Read the sums of each release; several are combined where noise allows it."""
         if {"x", "y"} & set(question.words):
             raise ArgumentError("x, y: go with linear regression; this release has one column")
         question.only((), "exponential family")
         if question.pool is None:
             return combine_problems([family_problem(r, question.prior) for r in releases])
-        prior = pooled.population_prior(question.prior)
+        prior = population_prior(question.prior)
         alone = combine_problems([family_problem(r, None, empty=True) for r in releases])
-        return pooled.pooled_problem(alone, question.pool, prior)
+        return pooled_problem(alone, question.pool, prior)
 
     def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> FamilyPosterior:
         """Return a posterior that was read from a file."""
