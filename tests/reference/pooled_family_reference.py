@@ -96,7 +96,7 @@ def grid_posterior(
     beta, spread = rows[:, :-1], rows[:, -1]
     centre = np.append(middle, np.zeros(beta.shape[1] - 1))
     log = -(((beta - centre) / coefficient_sd) ** 2).sum(axis=1) / 2
-    log = log - 1.5 * np.log1p((spread / spread_scale) ** 2 / 2)
+    log = log + np.log(spread) - 2 * np.log1p((spread / spread_scale) ** 2)
     s = np.arange(sums)
     for g in range(len(z)):
         a, b = conjugate(shares, beta @ u[g], spread)

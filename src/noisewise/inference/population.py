@@ -34,9 +34,10 @@ POPULATION_ESS = 200
 """Effective draws of the population that are enough for its quantiles (chosen)."""
 LEAST_CONTRACTION = 0.5
 """Share of the prior's interquartile range that data must take away to have spoken (chosen)."""
-MAX_DEVIATION_CV = 0.5
-"""Posterior sd over mean above which a deviation is bounded from above only (chosen): 0.58 for a
-uniform law that begins at zero, 0.76 for half a normal one."""
+MAX_LOWER_SHARE = 0.25
+"""The 2.5 % quantile of a deviation over its median, below which it is bounded from above only
+(chosen): 0.05 for a uniform law that begins at zero, 0.19 for a Rayleigh law, 0.5 for a normal law
+whose mean is four of its deviations."""
 LEARNT, MOSTLY_PRIOR = "learnt from data", "mostly prior"
 UPPER_BOUND = "upper bound only"
 """What can be said of a parameter of the population."""
@@ -116,7 +117,8 @@ class PopulationPosterior:
         left = _quartile_distance(after) / max(_quartile_distance(before), np.finfo(float).tiny)
         if left > 1 - LEAST_CONTRACTION:
             return MOSTLY_PRIOR
-        if name in self.deviations and after.std() > MAX_DEVIATION_CV * after.mean():
+        lower, median = np.quantile(after, (0.025, 0.5))
+        if name in self.deviations and lower < MAX_LOWER_SHARE * median:
             return UPPER_BOUND
         return LEARNT
 
@@ -128,7 +130,8 @@ class PopulationPosterior:
         bounded = [n for n, j in self.judgement.items() if j == UPPER_BOUND]
         if unlearnt:
             said.append(
-                f"The release tells little of the population's {', '.join(unlearnt)}: prior"
+                f"The release tells little of the population's {', '.join(unlearnt)}: what is said "
+                "of it is mostly the prior"
             )
         if bounded:
             said.append(

@@ -431,6 +431,42 @@ class Posterior(Result):
         """
         return exceedance(self.quantity(parameter, at), self.keys or (), threshold, interval)
 
+    def by_group(
+        self,
+        parameter: str | None = None,
+        *,
+        at: Mapping[str, float] | None = None,
+        above: float | None = None,
+        interval: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return one row per group, for a map: where a quantity lies, and where the group ranks.
+
+        Args:
+            parameter: which; may be left out where there is one only.
+            at: values of the covariates, to ask of the mean of a record there instead.
+            above: a threshold; the probability of being above it is added.
+            interval: probability of the central intervals.
+
+        Returns:
+            A table whose index holds the groups' keys, named as in the release: ``mean``,
+            ``lower``, ``upper``, ``rank``, ``rank_lower``, ``rank_upper``, ``top_decile``,
+            ``bottom_decile``, with a threshold ``probability_above``, and of pooled groups'
+            parameters ``shrinkage``.
+        """
+        values, keys = self.quantity(parameter, at), self.keys or ()
+        table = exceedance(values, keys, 0.0 if above is None else above, interval)
+        probability = table.pop("probability")
+        placed = ranks(values, keys, interval)
+        placed = placed.rename(columns={"lower": "rank_lower", "upper": "rank_upper"})
+        table = table.join(placed)
+        if above is not None:
+            table["probability_above"] = probability
+        name = parameter or next(iter(self.draws))
+        if self.population is not None and at is None and name in self.population.variance:
+            table["shrinkage"] = self.shrinkage[name]
+        columns = [r.groups.column for r in self.releases if r.groups is not None]
+        return table.rename_axis(columns[0] if columns else "group")
+
     def to_arviz(self) -> InferenceData:
         """Return the draws as ArviZ's own type (dims chain, draw, group)."""
         from noisewise.inference.arviz import inference_data

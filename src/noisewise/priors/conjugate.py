@@ -207,12 +207,11 @@ class Dirichlet:
 class Population:
     """Prior of the population that pooled groups are drawn from; what is left out is weak.
 
-    ``spread`` is the scale of a half-t law with two degrees of freedom for the standard deviation
-    between groups: its density is flat at zero, where all groups are alike, and its median is 0.82
-    of the scale. One number, or one by name of a parameter. ``coefficients`` is the deviation of
-    normal laws about zero for the coefficients of the public features, which are standardised, and
-    of the population's mean about the middle that the public bounds give. Both are proper: nothing
-    else says how much a few groups differ.
+    ``spread`` is the scale of the prior of the standard deviation between groups, about its median:
+    one number, or one by name of a parameter. ``coefficients`` is the deviation of normal laws,
+    about zero for the coefficients of the public features, which are standardised, and about the
+    middle that the public bounds give for the population's mean. All laws are proper: nothing else
+    says how much a few groups differ.
 
     Linear regression: spreads in the units of the coefficients. Families of one column: the spread
     of a share is relative to its largest possible, √(mean (1 - mean)), that of a rate relative to

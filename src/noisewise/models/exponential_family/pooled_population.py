@@ -2,10 +2,13 @@
 
 The model is in ``pooled_density.py``. Hyperprior, proper and weak:
 
-    β₁ ~ N(link(c), s²), other β ~ N(0, s²), s = 2.5;   ω ~ half-t₂(A), A = ½, below 1 for shares,
+    β₁ ~ N(link(c), s²), other β ~ N(0, s²), s = 2.5;   A²/(A² + ω²) ~ U(0, 1), A = ½,
 
-c being the mean of the family's own weak prior, which the public bounds give. The density of ω is
-flat at zero, where groups are alike. ``priors.Population`` sets s and A.
+ω below 1 for shares; c is the mean of the family's own weak prior, which the public bounds give.
+``priors.Population`` sets s and A. The prior of ω is that of uniform shrinkage (M. Daniels,
+Canadian Journal of Statistics 27, 1999): its median is A. Half-t laws, flat at ω = 0, shrank a few
+groups too much: 95 % intervals of ten groups held the truth in 92 to 93 of 100 cases
+(docs/evidence-expfam.md).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from scipy import special
 
 from noisewise.artifact import ArgumentError
 from noisewise.inference.population import PopulationPosterior, PublicFeatures
-from noisewise.models.exponential_family.family import Domain, draw_parameters
+from noisewise.models.exponential_family.family import TINY, Domain, draw_parameters
 from noisewise.models.exponential_family.pooled_density import group_law
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.priors import Population
@@ -29,7 +32,7 @@ from noisewise.priors import Population
 COEFFICIENT_SD = 2.5
 """Prior deviation of β on the link scale (chosen): shares of .01 and .99 are 4.6 from a half."""
 SPREAD_SCALE = 0.5
-"""Scale of the half-t₂ law of ω (chosen: half of the largest spread that shares can have)."""
+"""Median of ω before any release (chosen: half of the largest spread that shares can have)."""
 MEAN_DRAWS = 20_000
 """Draws of the weak prior whose mean is the population's middle (chosen)."""
 
@@ -101,17 +104,16 @@ class Hyperprior:
         """Return the log density of (β…, log ω) along the last axis, up to a constant."""
         beta, spread = psi[..., :-1], np.exp(psi[..., -1])
         normal = -(((beta - self.mean) / self.deviation) ** 2).sum(axis=-1) / 2
-        half_t = -1.5 * np.log1p((spread / self.scale) ** 2 / 2) + psi[..., -1]
-        return np.asarray(np.where(spread < self.largest, normal + half_t, -np.inf))
+        # The density of ω is ω/(1 + ω²/A²)²; one more ω is the Jacobian of its logarithm.
+        shrinking = 2 * psi[..., -1] - 2 * np.log1p((spread / self.scale) ** 2)
+        return np.asarray(np.where(spread < self.largest, normal + shrinking, -np.inf))
 
     def draw(self, rng: np.random.Generator, number: int) -> np.ndarray:
         """Draw (number, β… and log ω)."""
         beta = self.mean + self.deviation * rng.standard_normal((number, len(self.mean)))
-        # The CDF of half-t₂ is x/√(x² + 2).
-        ratio = self.largest / self.scale
-        top = 1.0 if np.isinf(ratio) else ratio / np.sqrt(ratio**2 + 2)
-        u = top * rng.random(number)
-        spread = self.scale * np.sqrt(2) * u / np.sqrt(1 - u**2)
+        least = 1 / (1 + (self.largest / self.scale) ** 2)
+        factor = least + (1 - least) * (1 - rng.random(number))
+        spread = self.scale * np.sqrt(np.maximum(1 / factor - 1, TINY))
         return np.column_stack([beta, np.log(spread)])
 
 
