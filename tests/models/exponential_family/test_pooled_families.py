@@ -60,7 +60,9 @@ def ks(draws: np.ndarray, at: np.ndarray, cdf: np.ndarray) -> float:
 AXES = [np.linspace(-4, 3, 60), np.linspace(0.003, 0.997, 60)]
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "mechanism", ["laplace", pytest.param("gaussian", marks=pytest.mark.evidence)]
+)
 def test_shares_agree_with_brute_force(mechanism: str) -> None:
     post = pooled.run(pose(shares(mechanism=mechanism)), 1, 4, 2000)
     truth = grid_posterior(
@@ -87,7 +89,7 @@ def test_rates_agree_with_brute_force() -> None:
     middle = float(hyperprior(pose(rates(z))).mean[0])
     assert middle == pytest.approx(np.log(2), abs=0.02)
     truth = grid_posterior(
-        [np.linspace(-3, 4, 60), np.linspace(0.01, 6, 150)], z, N, 6.0, "laplace", shares=False,
+        [np.linspace(-3, 4, 50), np.linspace(0.01, 6, 100)], z, N, 6.0, "laplace", shares=False,
         middle=middle, coefficient_sd=2.5, spread_scale=0.5, sums=260,
     )  # fmt: skip
     assert post.population is not None
@@ -106,7 +108,7 @@ def test_features_agree_with_brute_force() -> None:
     z, n = np.array([5.0, 40.0, 12.0, 30.0]), np.array([40, 60, 45, 50])
     given = PublicFeatures(FEATURES, ("rural",), np.zeros(1), np.full(1, 2.0))
     post = pooled.run(pose(shares(z, n), given), 3, 4, 2000)
-    axes = [np.linspace(-3, 3, 30), np.linspace(-4, 4, 40), np.linspace(0.01, 0.99, 30)]
+    axes = [np.linspace(-3, 3, 25), np.linspace(-4, 4, 30), np.linspace(0.01, 0.99, 20)]
     truth = grid_posterior(
         axes, z, n, 2.0, "laplace", shares=True, middle=0.0, coefficient_sd=2.5, spread_scale=0.5,
         sums=61, features=FEATURES,
@@ -158,7 +160,7 @@ def test_groups_that_do_not_differ_are_pooled_completely() -> None:
     assert ks(drawn[0], p, cdf / cdf[-1]) < MAX_KS
 
 
-@pytest.mark.parametrize("spread", [1e-4, 0.01, 0.2, 0.8])
+@pytest.mark.parametrize("spread", [1e-4, 0.2, 0.8])
 def test_integrals_are_those_of_adaptive_quadrature(spread: float) -> None:
     """Of a likelihood 60 times narrower than the population, and of one 100 times wider."""
     z, n = np.array([7.0, 30_000.0, 0.0]), np.array([30, 100_000, 400])
@@ -173,7 +175,7 @@ def test_integrals_are_those_of_adaptive_quadrature(spread: float) -> None:
         left, right = special.logit(ends)
         low = float(table.start[g])
         high = low + float(table.step[g]) * 1023
-        v = np.append(np.linspace(left, right, 100_001), np.linspace(low, high, 100_001))
+        v = np.append(np.linspace(left, right, 20_001), np.linspace(low, high, 20_001))
         v = np.unique(v)
         one = table.at(jnp.asarray(np.broadcast_to(v, (3, len(v)))))[g]
         wide = jnp.asarray(np.broadcast_to(v, (3, len(v))))
@@ -234,10 +236,9 @@ def test_infer_pools_groups_with_features(pooled_areas: Any) -> None:
     assert set(post.shrinkage) == {"p"}
 
 
-def test_the_same_seed_gives_the_same_draws(pooled_areas: Any) -> None:
-    given, features, post = pooled_areas
-    again = nw.infer(given, pool=True, features=features, draws=500)
-    assert np.array_equal(post.draws["p"], again.draws["p"])
+def test_the_same_seed_gives_the_same_draws() -> None:
+    first, again = (pooled.run(pose(shares()), 7, 4, 100) for _ in range(2))
+    assert np.array_equal(first.draws["p"], again.draws["p"])
 
 
 def test_a_new_group_is_predicted_by_its_features(pooled_areas: Any) -> None:
