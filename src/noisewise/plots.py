@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from noisewise.inference.results import Posterior
 
-__all__ = ["coverage_points", "posterior_against_prior", "rank_ecdf", "trace"]
+__all__ = ["caterpillar", "coverage_points", "posterior_against_prior", "rank_ecdf", "trace"]
 
 COLOURS = ("#1f6f8b", "#d1793b", "#5b8c5a", "#8a5a83", "#b5a642", "#555555")
 """Of chains and labels, in this order (chosen)."""
@@ -142,6 +142,69 @@ def trace(
     axes[-1].set_xlabel(f"kept draw ({len(next(iter(values.values())))} chains)")
     where = "" if group is None else f", {group}"
     axes[0].set_title(f"{post.title}{where}: {post.method}", loc="left", fontsize=10)
+    return figure
+
+
+MAX_NAMED_GROUPS = 60
+"""Groups whose names are legible in one picture (chosen)."""
+
+
+def caterpillar(
+    post: Posterior,
+    parameter: str | None = None,
+    *,
+    at: Mapping[str, float] | None = None,
+    interval: float = 0.95,
+    truth: Mapping[str | int, float] | None = None,
+) -> Figure:
+    """Draw the interval of every group, from the lowest mean to the highest.
+
+    Args:
+        post: a Posterior with groups.
+        parameter: which; may be left out where there is one only.
+        at: values of the covariates, to draw the mean of a record there instead.
+        interval: probability of the intervals; thick lines hold half of it.
+        truth: known values by group, drawn as crosses (simulations only).
+
+    Returns:
+        A matplotlib Figure; groups are named where there are 60 at most.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> people = pd.DataFrame({"area": ["a", "b", "c"] * 40, "owns": [0, 1, 1, 1] * 30})
+        >>> release = nw.release.exponential_family(
+        ...     people, column="owns", family="bernoulli", groups={"area": ["a", "b", "c"]},
+        ...     epsilon=1.0,
+        ... )
+        >>> figure = nw.plots.caterpillar(nw.infer(release))
+        >>> figure.axes[0].get_xlabel()
+        'p'
+    """
+    flat = post.quantity(parameter, at).reshape(len(post.keys or ()), -1)
+    order = np.argsort(flat.mean(axis=1))
+    flat, names = flat[order], [str((post.keys or ())[i]) for i in order]
+    named = len(names) <= MAX_NAMED_GROUPS
+    figure, (axis,) = panels(1, max(2.2, 0.2 * len(names)) if named else 6.0)
+    rows = np.arange(len(names))
+    for share, width in ((interval, 1.0), (interval / 2, 3.0)):
+        low, high = np.quantile(flat, ((1 - share) / 2, (1 + share) / 2), axis=1)
+        axis.hlines(rows, low, high, color=COLOURS[0], lw=width if named else width / 3)
+    axis.plot(flat.mean(axis=1), rows, "o", color="black", ms=3 if named else 1)
+    axis.axvline(float(flat.mean()), color="black", lw=0.8, ls=":")
+    if truth is not None:
+        known = {str(key): value for key, value in truth.items()}
+        places = [(known[name], row) for row, name in enumerate(names) if name in known]
+        axis.plot(*np.array(places).T, "x", color=COLOURS[1], ms=5, label="truth")
+        axis.legend(frameon=False, loc="lower right")
+    if named:
+        axis.set_yticks(rows, names)
+    else:
+        axis.set_ylabel(f"{len(names)} groups")
+    axis.margins(y=0.02)
+    where = "" if at is None else ", ".join(f"{k} = {v:g}" for k, v in at.items())
+    axis.set_xlabel(f"mean at {where}" if at is not None else parameter or next(iter(post.draws)))
+    pooled = ", pooled" if post.population is not None else ""
+    axis.set_title(f"{post.title}{pooled}: {interval:.0%} intervals", loc="left", fontsize=10)
     return figure
 
 

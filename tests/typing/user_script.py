@@ -146,6 +146,7 @@ def from_files() -> None:
     if isinstance(loaded, nw.Posterior):
         assert_type(loaded.draws["rate"], np.ndarray)
         assert_type(nw.plots.trace(loaded, draws=100), Figure)
+        assert_type(nw.plots.caterpillar(loaded, "rate"), Figure)
         assert_type(nw.plots.posterior_against_prior(loaded, group="north"), Figure)
     elif isinstance(loaded, LinearRegressionRelease):
         assert_type(nw.infer(loaded), RegressionPosterior)
@@ -217,6 +218,7 @@ def diagnose(draws: np.ndarray, truth: np.ndarray) -> None:
 def priors() -> None:
     """State what is believed beforehand."""
     nw.priors.Beta(1, 1)
+    nw.priors.Population(spread={"pir": 0.1}, coefficients=1)
     nw.priors.Dirichlet(np.ones(3))
     nw.priors.NormalInverseWishart(np.zeros(1), 1.0, np.eye(1), 3.0)
     assert_type(

@@ -19,6 +19,7 @@ from noisewise.cli.options import (
     PriorFile,
     check_writable,
     is_read_by,
+    parse_level,
     read_options,
     read_prior_option,
 )
@@ -69,6 +70,26 @@ def infer(
             "dataset of one ledger.",
         ),
     ] = False,
+    pool: Annotated[
+        bool, typer.Option("--pool", help="Let groups learn from each other: small areas.")
+    ] = False,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            "--features",
+            metavar="FILE",
+            help="What is public of each pooled group: a CSV file with a row per group, its key in "
+            "the column that is named as in the release.",
+        ),
+    ] = None,
+    parent: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of the features: the larger group of each group."),
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="KEY", help="A group to infer, if not all; repeat."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Infer a result that accounts for the noise, and keep it in a file.
@@ -87,7 +108,9 @@ def infer(
     with in_shell_words(flags):
         result = run(
             given, method, x=x or None, y=y, prior=read_prior_option(prior), seed=seed,
-            chains=chains, draws=draws, same_population=same_population,
+            chains=chains, draws=draws, same_population=same_population, pool=pool,
+            features=read_features(features, given[0], parent), parent=parent,
+            groups=_typed_keys(groups, given[0]),
             **{"formula": formula, **options},
         )  # fmt: skip
     result.save(out)
@@ -97,6 +120,33 @@ def infer(
         _show(result, given, out)
     if not result.converged:
         typer.echo(f"warning: {result.status}", err=True)
+
+
+def read_features(path: Path | None, release: Release, parent: str | None) -> pd.DataFrame | None:
+    """Return the table of public features; keys stay text, so that no leading zero is lost."""
+    if path is None:
+        return None
+    import pandas as pd
+
+    keys = {} if release.groups is None else {release.groups.column: str}
+    try:
+        table = pd.read_csv(path, dtype={**keys, **({parent: str} if parent else {})})
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise ArgumentError(f"--features: {str(path)!r} cannot be read: {why}") from None
+    if release.groups is not None and release.groups.column not in table.columns:
+        raise ArgumentError(
+            f"--features: {str(path)!r} has no column {release.groups.column!r}, which holds the "
+            "groups' keys"
+        )
+    return table
+
+
+def _typed_keys(given: list[str] | None, release: Release) -> list[Any] | None:
+    """Return the keys of groups in the type that the release has them in."""
+    if not given or release.groups is None:
+        return given or None
+    return [parse_level(key, release.groups.keys, "--group") for key in given]
 
 
 def _is_result(path: Path) -> bool:
@@ -118,7 +168,14 @@ def _summary(result: Result, releases: list[Release]) -> dict[str, Any]:
         "status": result.status,
         "cautions": list(result.cautions),
         "parameters": _plain_rows(result.summary().reset_index()),
+        **_population(result),
     }
+
+
+def _population(result: Result) -> dict[str, Any]:
+    """Return the population of pooled groups for scripts; nothing where they are not pooled."""
+    shared = getattr(result, "population", None)
+    return {} if shared is None else {"population": _plain_rows(shared.summary().reset_index())}
 
 
 def _plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -146,5 +203,9 @@ def _show(result: Result, releases: list[Release], out: Path) -> None:
     rows = rows[[c for c in rows if c not in DIAGNOSTICS]]
     title = "In the units of the data" + ("; 95 % intervals" if "lower" in rows else "")
     console.print(frame_table(rows, title))
+    if isinstance(result, Posterior) and result.population is not None:
+        shared = result.population.summary().reset_index()
+        shared = shared[[c for c in shared if c not in DIAGNOSTICS]]
+        console.print(frame_table(shared, "What the groups share; 95 % intervals"))
     console.print(result.convergence)
     console.print(f"wrote {out}", soft_wrap=True)

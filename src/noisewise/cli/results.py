@@ -1,4 +1,4 @@
-"""Verbs that read what ``infer`` wrote: ``predict``, ``marginal``, ``sample`` and ``report``.
+"""Verbs that read what ``infer`` wrote: predict, ranks, marginal, sample and report.
 
 Each shows or writes what the result says, in the user's units; none costs any budget.
 """
@@ -266,6 +266,47 @@ def _predicted(prediction: Prediction, level: float) -> dict[str, np.ndarray]:
         "mean_lower": line[:, 0],
         "mean_upper": line[:, 1],
     }
+
+
+def ranks(
+    result: ResultFile,
+    parameter: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What is ranked; left out where there is one only."),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE", help="Rank the mean of a record with these covariates instead."
+        ),
+    ] = None,
+    above: Annotated[
+        float | None,
+        typer.Option(metavar="VALUE", help="Add the probability of being above this value."),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option(metavar="P", help="The probability of each interval.")
+    ] = 0.95,
+    out: TableFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rank groups, with intervals of the ranks: a row per group, ready to be joined to a map.
+
+    Rank 1 is the largest. Where intervals of ranks overlap, the release does not say which group is
+    ahead. The first column holds the groups' keys and is named as in the release.
+    """
+    from noisewise.inference import Posterior
+
+    check_table(out)
+    loaded = load_result(result)
+    if not isinstance(loaded, Posterior) or loaded.keys is None:
+        raise ArgumentError("RESULT: groups are ranked, and this result has none")
+    point = _points(loaded, at, None)[0] if at else None
+    table = loaded.by_group(parameter, at=point, above=above, interval=interval)
+    rows = table.sort_values("rank").reset_index()
+    if not written_or_printed(rows, out, as_json):
+        title = f"Ranks of {loaded.title}; {interval:.0%} intervals"
+        plain_console().print(frame_table(rows, title, "; --out writes them all"))
 
 
 def marginal(

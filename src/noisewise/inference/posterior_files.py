@@ -23,6 +23,12 @@ from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.release_files import HDF5
 from noisewise.artifact.validation import is_printable, levels, shown, text
 from noisewise.artifact.version import VERSION as SOFTWARE
+from noisewise.inference.population import PopulationPosterior
+from noisewise.inference.population_files import (
+    population_arrays,
+    population_words,
+    read_population,
+)
 from noisewise.inference.results import Posterior, Result
 
 if TYPE_CHECKING:
@@ -36,11 +42,12 @@ FORMAT = "noisewise-posterior"
 """What a posterior file calls itself."""
 POSTERIOR_VERSION = 2
 """The version of that format which is written; 1, by version 0.1, has no digest and is read too."""
-GROUPS = ("posterior", "sample_stats", "prior", "observed_data")
+GROUPS = ("posterior", "sample_stats", "prior", "observed_data", "population")
 """The groups of a file."""
 ATTRIBUTES = (
     "noisewise_format", "noisewise_version", "noisewise_software", "method", "parameters", "model",
     "attributes", "prior", "prior_draws", "status", "guarantees", "releases", "details",
+    "population",
 )  # fmt: skip
 """What is said of a posterior, and counts for the digest."""
 MAX_DEPTH = 32
@@ -76,6 +83,8 @@ def save(post: Posterior, path: Path) -> Path:
     if post.prior_draws is not None:
         before = _renamed(post.prior_draws(PRIOR_DRAWS), variables)
         data.extend(inference_data({k: v[None] for k, v in before.items()}, None, "prior"))
+    if post.population is not None:
+        data.add_groups(population=population_arrays(post.population, len(post.keys or ())))
     with atomic_write(
         path, lambda why: ArgumentError(f"path: cannot write {str(path)!r}: {why}")
     ) as temporary:
@@ -182,9 +191,19 @@ def _posterior(content: Mapping[str, Group]) -> Posterior:
         "guarantees": _texts(_json(said, "guarantees"), "guarantees"),
         "releases": _released(content["observed_data"]) if said.get("releases") else (),
         "without_noise": _without(stats, names, groups, keys),
+        "population": _population(content, said, *groups),
     }
     model, attributes = _model_and_attributes(said)
     return models.find(model).analyst().restore(common, attributes)
+
+
+def _population(
+    content: Mapping[str, Group], said: Mapping[str, Any], groups: int
+) -> PopulationPosterior | None:
+    """Return the population of pooled groups; None where they are not pooled."""
+    if "population" not in said:
+        return None
+    return read_population(content["population"], _json(said, "population"), groups)
 
 
 def _digest(content: Mapping[str, Group]) -> str:
@@ -283,7 +302,9 @@ def _renamed(values: Mapping[str, np.ndarray], variables: tuple[str, ...]) -> di
 
 def _attributes(post: Posterior) -> dict[str, str | int]:
     details = {k: v for k, v in post.details.items() if not _is_per_group(v)}
+    pooled = {} if post.population is None else {"population": population_words(post.population)}
     return {
+        **pooled,
         "noisewise_format": FORMAT,
         "noisewise_version": POSTERIOR_VERSION,
         "noisewise_software": SOFTWARE,

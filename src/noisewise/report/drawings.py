@@ -270,20 +270,46 @@ def intervals(
     return svg(description, [*body, bottom_axis(across, height=height)], height)
 
 
-def caterpillar(name: str, lower: np.ndarray, mean: np.ndarray, upper: np.ndarray) -> str:
-    """Draw intervals of many groups, from the lowest mean to the highest."""
+def caterpillar(
+    name: str,
+    lower: np.ndarray,
+    mean: np.ndarray,
+    upper: np.ndarray,
+    groups: Sequence[str] = (),
+    middle: float | None = None,
+) -> str:
+    """Draw intervals of many groups, from the lowest mean to the highest.
+
+    Args:
+        name: of what is drawn.
+        lower: ends of the intervals, one per group.
+        mean: of each group, a dot.
+        upper: the other ends.
+        groups: their names, which browsers show beside the pointer.
+        middle: where the population's mean is, a dashed line.
+    """
     order = np.argsort(mean)
     up = vertical_scale(float(lower.min()), float(upper.max()), FLAT_HEIGHT + BOTTOM)
     across = horizontal_scale(-0.5, len(mean) - 0.5, INDENT)
     xs = across(np.arange(len(mean)))
     body = [left_axis(up)]
+    if middle is not None and up.low <= middle <= up.high:
+        ends = np.array([across.start, across.end])
+        body.append(line(ends, np.full(2, float(up(middle))), "reference"))
     for x, group in zip(xs, order, strict=True):
-        body.append(line(np.array([x, x]), up(np.array([lower[group], upper[group]])), "mean"))
-        body.append(dot(float(x), float(up(mean[group]))))
+        drawn = line(np.array([x, x]), up(np.array([lower[group], upper[group]])), "mean")
+        drawn += dot(float(x), float(up(mean[group])))
+        if groups:
+            ends_in_words = f"{number(lower[group])} to {number(upper[group])}"
+            told = f"{groups[group]}: {number(mean[group])} ({ends_in_words})"
+            drawn = f"<g><title>{escape(told)}</title>{drawn}</g>"
+        body.append(drawn)
     description = (
         f"{name} in {len(mean)} groups, by size: means from {number(mean.min())} to "
         f"{number(mean.max())}"
     )
+    if groups:
+        description += f"; lowest {groups[order[0]]}, highest {groups[order[-1]]}"
     return svg(description, body, FLAT_HEIGHT + 6)
 
 

@@ -314,6 +314,7 @@ def posterior_page(
         ),
         html.section("released", "What was released", *map(release_content, post.releases)),
         html.section("posterior", "Posterior and prior", densities, effects),
+        html.section("population", "What the groups share", _population(post)),
         html.section("privacy", "What privacy cost", _cost(post)),
         html.section("prediction", "Prediction", prediction),
         html.section("convergence", "Can the computation be trusted?", _convergence(post)),
@@ -371,11 +372,57 @@ def _group_intervals(post: Posterior, keys: tuple[str | int, ...]) -> str:
     for name, values in post.draws.items():
         flat = values[chosen].reshape(len(chosen), -1)
         low, high = np.quantile(flat, [0.025, 0.975], axis=1)
-        drawn = drawings.caterpillar(name, low, flat.mean(axis=1), high)
+        middle = None
+        if post.population is not None:
+            middle = float(values.mean())
+        names = [str(keys[i]) for i in chosen]
+        drawn = drawings.caterpillar(name, low, flat.mean(axis=1), high, names, middle)
         figures.append(html.figure(drawn, name))
     some = f"{len(chosen)} of the {len(keys)} groups are drawn. " if len(chosen) < len(keys) else ""
-    how_to_read = html.paragraphs(f"{some}95 % intervals of every group, from the lowest mean up.")
+    how_to_read = html.paragraphs(
+        f"{some}95 % intervals of every group, from the lowest mean up; the pointer shows a "
+        "group's name." + (" Dashed: the mean of all groups." if post.population else "")
+    )
     return how_to_read + html.grid(figures)
+
+
+def _population(post: Posterior) -> str:
+    """Return what pooled groups share, who says so, and where each group ranks."""
+    shared = post.population
+    if shared is None:
+        return ""
+    rows = [
+        (str(name), *(float(row[c]) for c in ("mean", "sd", "lower", "upper")), row["judgement"])
+        for name, row in shared.summary().iterrows()
+    ]
+    head = ("parameter", "mean", "sd", "lower", "upper", "who speaks")
+    introduction = html.paragraphs(
+        "Groups were pooled: each is taken as drawn from a population, which was inferred with "
+        "them. Groups about which the release says little are drawn towards it.",
+        "Learnt from data: the release at least halved what the prior left open. Mostly prior: it "
+        "did not. Upper bound only: groups may as well not differ at all.",
+    )
+    table = html.table("The population; lower and upper end a 95 % interval", head, rows)
+    return introduction + table + _ranks(post)
+
+
+def _ranks(post: Posterior) -> str:
+    """Return where every group ranks, by its first parameter."""
+    name = next(iter(post.draws))
+    ranked = post.by_group(name).sort_values("rank").head(MAX_RESULT_ROWS)
+    rows = [
+        (str(key), float(row["mean"]), f"{row['rank']:g}",
+         f"{row['rank_lower']:.0f} to {row['rank_upper']:.0f}", f"{row['top_decile']:.0%}",
+         f"{row['bottom_decile']:.0%}")
+        for key, row in ranked.iterrows()
+    ]  # fmt: skip
+    head = (str(ranked.index.name), "mean", "rank", "95 % interval", "in top decile",
+            "in bottom decile")  # fmt: skip
+    explanation = html.paragraphs(
+        f"Ranks by {name}, 1 for the largest. Where intervals of ranks overlap, the release does "
+        "not say which group is ahead. noisewise ranks writes the same as a table for a map."
+    )
+    return explanation + html.table(f"Ranks of {len(post.keys or ())} groups", head, rows)
 
 
 def _cost(post: Posterior) -> str:

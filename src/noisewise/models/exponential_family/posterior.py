@@ -48,21 +48,45 @@ class FamilyPosterior(Posterior):
         known = dataclasses.asdict(self.family)
         return {"x": [], "y": self.y, "family": {"name": self.family.name, "known": known}}
 
-    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
+    def predict(
+        self,
+        new_x: Mapping[str, float] | None = None,
+        *,
+        seed: int = 0,
+        new_group: bool = False,
+        features: Mapping[str, float] | None = None,
+    ) -> Prediction:
         """Return the distribution of one new record: a draw for every draw of the parameters.
 
         Args:
             new_x: must be left out, since there are no covariates.
             seed: of the new record's scatter.
+            new_group: of pooled groups: predict a record of a group that is not in the release.
+            features: the new group's public features.
         """
         if new_x:
             raise ArgumentError("new_x: there are no covariates; leave it out")
+        if new_group:
+            return self._of_new_group(features, seed)
+        if features is not None:
+            raise ArgumentError("features: goes with a new group; give new_group=True too")
         theta = np.stack(list(self.draws.values()), axis=-1)
         records = self.family.records(np.random.default_rng(seed), theta)
         if isinstance(self.family, Categorical):
             levels = self.family.levels
             return CategoryPrediction(np.array(levels)[records], theta, levels)
         return Prediction(records, self.family.mean(theta))
+
+    def _of_new_group(self, features: Mapping[str, float] | None, seed: int) -> Prediction:
+        """Return the distribution of a record in a group that is drawn from the population."""
+        from noisewise.models.exponential_family.pooled_population import new_group
+
+        if self.population is None:
+            raise ArgumentError("new_group: goes with pooled groups; infer with pool=True")
+        rng = np.random.default_rng(seed)
+        (name,), (domain,) = self.family.names, self.family.domains
+        theta = new_group(rng, domain, name, self.population, features)[..., None]
+        return Prediction(self.family.records(rng, theta), self.family.mean(theta))
 
     @property
     def cautions(self) -> tuple[str, ...]:
