@@ -203,7 +203,10 @@ def _population(
     """Return the population of pooled groups; None where they are not pooled."""
     if "population" not in said:
         return None
-    return read_population(content["population"], _json(said, "population"), groups)
+    words = _json(said, "population")
+    if not isinstance(words, dict):
+        raise ValueError("population must be an object")
+    return read_population(content["population"], words, groups)
 
 
 def _digest(content: Mapping[str, Group]) -> str:
