@@ -1,0 +1,159 @@
+"""The density of pooled groups against plain SciPy; every move of the population alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from noisewise.models.linear_regression import pooled_density, pooled_population
+from noisewise.models.linear_regression.pooled_population import PopulationPrior
+from noisewise.numerics.matrices import entries, stacked
+from tests.models.linear_regression import pooled_states
+from tests.reference import pooled_reference as reference
+
+BLOCKS = {
+    "fixed_fit": ("coefficients", "factor", "parent_factor"),
+    "fixed_covariates": ("x_scale", "x_df"),
+    "carried_level": ("level", "level_sd"),
+    "carried_covariates": ("x_mean", "x_spread", "x_scale", "x_df"),
+    "carried_fit": ("coefficients", "factor", "parent_factor"),
+}
+
+
+def prior_of(p: int) -> PopulationPrior:
+    return PopulationPrior(jnp.full((p, 1, 1), pooled_states.SPREAD), jnp.full((p, 1, 1), pooled_states.COEFFICIENTS))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_density_is_that_of_the_generative_model_with_coefficients_and_covariances_integrated_out(
+    d: int,
+) -> None:
+    rng = np.random.default_rng(d)
+    u, sizes = np.array([1.0, 0.7]), (6, 30)
+    shape = pooled_states.full_rank(d + 1)
+    ours, theirs = [], []
+    for _ in range(4):
+        law = reference.draw_law(rng, d, 2)
+        groups = [reference.draw_group(rng, law, u, n) for n in sizes]
+        v = np.array([reference.coordinates(rng, g.records) for g in groups])
+        xi = [(g.log_variance - law.level) / law.level_sd for g in groups]
+        root = np.linalg.cholesky(law.omega)
+        zeta = np.array([np.linalg.solve(root, g.mu - law.x_mean) for g in groups])
+        x = jnp.asarray(np.column_stack([v, xi, zeta]).T[:, None])
+        stacked_law = pooled_states.stacked_laws([law])
+        data = pooled_density.GroupData(
+            jnp.zeros((1, 1, 2)), jnp.asarray([sizes], float), jnp.ones(()),
+            jnp.asarray(np.repeat(u[:, None, None], 2, axis=2)),
+        )  # fmt: skip
+        centre = pooled_density.centre_of(stacked_law, jnp.zeros((d + 1, 1, 1)), data)
+        pooled = pooled_density.PooledData(data, stacked_law, centre)
+        ours.append(pooled_density.log_prior_predictive(entries(x, 1), pooled, shape)[0])
+        at = [g.records.mean(axis=0) for g in groups]
+        scatter = [len(g.records) * np.cov(g.records.T, bias=True) for g in groups]
+        value = [
+            reference.log_density(law, u, *rest)
+            for rest in zip(groups, at, scatter, sizes, strict=True)
+        ]
+        # From dS dlog σ² dμ to dv dξ dζ.
+        volume = [
+            (d + 2) * 0.5 * np.linalg.slogdet(s)[1]
+            + np.log(law.level_sd)
+            + np.log(np.diag(root)).sum()
+            for s in scatter
+        ]
+        theirs.append(np.array(value) + volume)
+    apart = np.array(ours) - np.array(theirs)
+    np.testing.assert_allclose(apart - apart[0], 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_hyperprior_of_deviations_is_that_of_draws(p: int) -> None:
+    rng = np.random.default_rng(3)
+    drawn = np.array([reference.draw_covariance(rng, p, 0.5) for _ in range(4000)])
+    # Half-t with two degrees of freedom.
+    law = stats.t(2, scale=0.5)
+    for k in range(p):
+        assert stats.kstest(np.sqrt(drawn[:, k, k]), lambda x: 2 * law.cdf(x) - 1).pvalue > 1e-3
+    # Importance weights from draws at one scale to another average to 1.
+    factor = jnp.asarray(np.moveaxis(np.linalg.cholesky(drawn), 0, -1)[..., None])
+    low, high = (pooled_population.log_half_t(factor, a)[:, 0] for a in (0.5, 0.7))
+    weight = np.exp(np.asarray(high - low)) * (0.5 / 0.7) ** p
+    assert weight.mean() == pytest.approx(1, abs=5 * weight.std() / np.sqrt(len(weight)))
+
+
+CHAINS = 1500
+SIZES = (0, 1, 2, 5, 9, 30)
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def moved(name, key, phi, position, white, setting, data):
+    population = setting.population
+    groups = pooled_states.groups_at(position, white, data, setting.shape)
+    law, prior = pooled_population.law_of(phi, population), prior_of(population.p)
+    if name in BLOCKS:
+        block = population.block(*BLOCKS[name])
+        view = getattr(pooled_population, name)(groups, law, data, setting)
+        # Some chains take small steps, some large ones.
+        step = jnp.eye(len(block))[..., None] * jnp.geomspace(0.01, 0.3, CHAINS)
+        phi, _ = pooled_population.random_walk(key, phi, view, block, step, prior, population, 2)
+        groups = view.groups(pooled_population.law_of(phi, population))
+    elif name == "conjugate":
+        first, second = jax.random.split(key)
+        theta = pooled_population.draw_theta(first, groups, law, data)
+        law, groups = pooled_population.conjugate_moves(second, theta, groups, law, data, prior)
+        phi = pooled_population.coordinates_of(law)
+    elif name == "coefficients":
+        law = pooled_population.draw_coefficients(key, groups, law, data, prior)
+        phi = pooled_population.coordinates_of(law)
+    else:
+        groups = pooled_population.draw_parents(key, groups, law, data)
+    return phi, pooled_states.flat(groups, position, setting.shape), groups.parents
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [
+        *((name, "laplace") for name in (*BLOCKS, "conjugate", "coefficients", "parents")),
+        ("carried_fit", "gaussian"),
+    ],
+)
+def test_every_move_alone_leaves_the_joint_distribution_as_it_is(name, mechanism) -> None:
+    check_move(name, mechanism, 1)
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("name", [*BLOCKS, "conjugate", "coefficients", "parents"])
+def test_every_move_alone_leaves_it_as_it_is_with_two_covariates(name) -> None:
+    check_move(name, "laplace", 2)
+
+
+def check_move(name: str, mechanism: str, d: int) -> None:
+    """Draw (ψ, groups, z) from the joint; after moves given z it is distributed as before.
+
+    A false alarm has probability 1e-5 for each quantity.
+    """
+    both = pooled_states.drawn(2 * CHAINS, SIZES, d, mechanism, (0, 0, 1, 1, 2, 2), 2)
+    first, other = both.part(slice(CHAINS)), both.part(slice(CHAINS, None))
+    phi, position, white, data, setting = first
+    for number in range(8):
+        key = jax.random.fold_in(jax.random.key(5), number)
+        phi, position, white = moved(name, key, phi, position, white, setting, data)
+    assert np.isfinite(phi).all() and np.isfinite(position).all()
+    changed = white != first.white_parents if name == "parents" else phi != first.phi
+    assert np.asarray(changed).any(axis=0).mean() > 0.4
+    at, _ = pooled_density.statistic(entries(position, 1), setting.shape, data.n)
+    noise = stacked(pooled_density.noise_residuals(at, data, setting.shape)[0])
+    law = stats.laplace if mechanism == "laplace" else stats.norm
+    chances = {f"phi {i}": stats.ks_2samp(*pair).pvalue
+               for i, pair in enumerate(zip(phi, other.phi, strict=True))}  # fmt: skip
+    for g, n in enumerate(SIZES):
+        for i, pair in enumerate(zip(position[..., g], other.position[..., g], strict=True)):
+            chances[f"position {i} of {n}"] = stats.ks_2samp(*pair).pvalue
+        for i, row in enumerate(noise[..., g]):
+            chances[f"noise {i} of {n}"] = stats.kstest(row, law.cdf).pvalue
+    assert not {where: chance for where, chance in chances.items() if chance < 1e-5}
