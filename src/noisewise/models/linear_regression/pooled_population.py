@@ -499,28 +499,25 @@ def random_walk(
         groups = jnp.broadcast_to(value, (chains, value.shape[-1])).sum(axis=-1)
         return groups + log_hyperprior(phi, shape, prior)
 
-    def one(number: int, now: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def one(number: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         phi, before, accepted = now
         normal, uniform = jax.random.split(jax.random.fold_in(key, number))
-        white = jax.random.normal(normal, (len(block), chains))
+        # The first round only computes the density where the walk begins: so it is compiled once.
+        white = jnp.where(number > 0, jax.random.normal(normal, (len(block), chains)), 0.0)
         moved = phi[block] + (step * white[None]).sum(axis=1)
         new = phi.at[block].set(jnp.where(folded, jnp.abs(moved), moved))
         after = log_target(new)
         change = jnp.where(jnp.isfinite(after), after - before, -jnp.inf)
-        # A state at which the density cannot be computed is left for any at which it can.
-        change = jnp.where(
-            jnp.isfinite(before), change, jnp.where(jnp.isfinite(after), 0.0, -jnp.inf)
-        )
         taken = jnp.log(jax.random.uniform(uniform, (chains,))) < change
-        chance = jnp.exp(jnp.minimum(change, 0.0))
+        chance = jnp.where(number > 0, jnp.exp(jnp.minimum(change, 0.0)), 0.0)
         return (
             jnp.where(taken, new, phi),
             jnp.where(taken, after, before),
             accepted + chance / steps,
         )
 
-    begin = phi, log_target(phi), jnp.zeros(chains)
-    phi, _, accepted = jax.lax.fori_loop(0, steps, one, begin)
+    begin = phi, jnp.full(chains, -jnp.inf), jnp.zeros(chains)
+    phi, _, accepted = jax.lax.fori_loop(0, steps + 1, one, begin)
     return phi, accepted
 
 

@@ -1,0 +1,640 @@
+"""Pooled regressions: sweeps over all groups and their population, until the population is known.
+
+One sweep, in each chain with a population of its own: a Hamiltonian trajectory of every group given
+the population (``pooled_density.py``); then the moves of ``pooled_population.py``: conjugate draws,
+random walks with the records fixed, and random walks that carry the records along.
+
+Chains start at what the sums of all groups together say (their noise grows as √G, they as G), spread
+by half a unit in every log scale. After two heated rungs with the population fixed, windows adapt
+steps and metrics of the groups as in ``exact.py``; the proposals of the population have the
+covariance of its recent draws in all chains and are scaled, per chain, to an acceptance of 30 %
+(H. Robbins, S. Monro, "A stochastic approximation method", 1951), in the warm-up only.
+
+Sweeps go on, doubling, until the population has R-hat < 1.02 and 200 effective draws; thinned draws
+are kept. Arithmetic that fails keeps the old values, and is counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.inference import adaptation, hmc
+from noisewise.models.linear_regression import pooled_density, pooled_population
+from noisewise.models.linear_regression.coordinates import Shape, full_rank
+from noisewise.models.linear_regression.initial_values import (
+    DrawnParameters,
+    DrawnStatistics,
+    statistics_of,
+    towards,
+)
+from noisewise.models.linear_regression.pooled_density import GroupData, PooledData, PopulationLaw
+from noisewise.models.linear_regression.pooled_population import (
+    Groups,
+    PopulationPrior,
+    PopulationShape,
+    Setting,
+)
+from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.convergence import diagnose
+from noisewise.numerics.distributions import draw_inverse_wishart_factors
+from noisewise.numerics.gram_packing import unpack
+from noisewise.numerics.matrices import entries, stacked
+
+SWEEPS_PER_CALL = 50
+"""Sweeps of one compiled call (chosen)."""
+FEWEST_SWEEPS = 1000
+"""Sweeps after which convergence is first judged (chosen)."""
+MAX_SWEEPS = 8000
+"""Sweeps at the most (chosen: where noise dominates, 4,000 suffice for 500 groups)."""
+POPULATION_RHAT = 1.02
+"""R-hat below which the population's chains are taken to agree (chosen)."""
+POPULATION_ESS = 200
+"""Effective draws that are wanted of every number of the population (chosen)."""
+RUNG = 25
+"""Sweeps of either heated rung, with the population fixed (chosen)."""
+WINDOWS = (60, 100, 140)
+"""Windows of adaptation (chosen)."""
+ROUNDS = 2
+"""Rounds of moves that carry records along, in a sweep (chosen)."""
+FIT_STEPS = 3
+"""Proposals of (B, T) that carry the fit along, in a round (chosen)."""
+FIXED_FIT_STEPS = 8
+"""Proposals of (B, T) with records fixed (chosen)."""
+FIXED_COVARIATE_STEPS = 4
+"""Proposals of (Σ₀, ν) with records fixed (chosen)."""
+ACCEPTANCE = 0.3
+"""Acceptance that the scales of proposals aim at (about that of the best random walks)."""
+SPREAD_DRAWS = 32
+"""Draws of a group's statistic from which the spread of its coordinates is taken (chosen)."""
+START_DF = 10.0
+"""ν - d - 1 at which chains start (chosen)."""
+
+WALKS = {
+    "fixed_fit": ("coefficients", "factor", "parent_factor"),
+    "fixed_covariates": ("x_scale", "x_df"),
+    "carried_level": ("level", "level_sd"),
+    "carried_covariates": ("x_mean", "x_spread", "x_scale", "x_df"),
+    "carried_fit": ("coefficients", "factor", "parent_factor"),
+}
+"""The random walks, and what of the population moves in each."""
+
+
+@dataclass(frozen=True)
+class PooledProblem:
+    """A regression problem with groups, and what is public of its groups.
+
+    ``features`` (group, k), the constant first, their columns orthogonal; ``parents`` (group) the
+    place of every group's parent, or None.
+    """
+
+    regression: RegressionProblem
+    features: np.ndarray
+    parents: np.ndarray | None
+    prior: PopulationPrior
+
+
+class SweepState(NamedTuple):
+    """All chains: groups (``ChainState``), φ (coordinate, chain), ω (p, chain, parent).
+
+    ``log_scale`` (walk, chain) of the proposals, ``tuned`` how often they were changed since their
+    covariance was; ``failures`` counts arithmetic that failed.
+    """
+
+    chain: adaptation.ChainState
+    phi: jax.Array
+    white_parents: jax.Array
+    log_scale: jax.Array
+    tuned: jax.Array
+    failures: jax.Array
+
+
+class SweepPlan(NamedTuple):
+    """What happens in each sweep: to the groups' sampler, and whether the population moves."""
+
+    schedule: adaptation.Schedule
+    free: Any
+    adapt: Any
+
+
+class SweepDraws(NamedTuple):
+    """Draws (sweep, …): θ (p, chain, group), log σ² (chain, group), φ; divergences by group."""
+
+    theta: jax.Array
+    log_variance: jax.Array
+    phi: jax.Array
+
+
+def _setting(problem: PooledProblem) -> Setting:
+    regression = problem.regression
+    d = len(regression.x)
+    population = PopulationShape(d, problem.features.shape[1], problem.parents is not None)
+    mechanisms = (regression.mechanism, *(o.mechanism for o in regression.others))
+    return Setting(full_rank(d + 1, noisy_n=regression.noisy_n), population, mechanisms)
+
+
+def _data(problem: PooledProblem) -> GroupData:
+    regression = problem.regression
+    return GroupData(
+        jnp.asarray(regression.z.T[:, None]),
+        jnp.asarray(regression.n[None]),
+        jnp.asarray(regression.noise_scale),
+        jnp.asarray(problem.features.T[:, None]),
+        None if problem.parents is None else jnp.asarray(problem.parents),
+        tuple((jnp.asarray(o.z.T[:, None]), jnp.asarray(o.noise_scale)) for o in regression.others),
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def advance(
+    setting: Setting,
+    state: SweepState,
+    data: GroupData,
+    prior: PopulationPrior,
+    spread: jax.Array,
+    steps: dict[str, jax.Array],
+    key: jax.Array,
+    plan: SweepPlan,
+) -> tuple[SweepState, tuple[SweepDraws, jax.Array]]:
+    """Run the sweeps of a plan.
+
+    Args:
+        setting: shapes and mechanisms.
+        state: of all chains.
+        data: what was released.
+        prior: of the population.
+        spread: scales of the groups' coordinates (coordinate, group).
+        steps: factors of the proposals' covariances, by walk.
+        key: the source of randomness.
+        plan: of the sweeps.
+
+    Returns:
+        The state after them; the draws, and divergences (group).
+    """
+    aim = pooled_density.target(setting.shape, setting.mechanisms)
+    keys = jax.random.split(key, plan.free.shape[0])
+
+    def body(state: SweepState, now: tuple[jax.Array, SweepPlan]) -> tuple[SweepState, Any]:
+        key, plan = now
+        groups_key, theta_key, moves_key = jax.random.split(key, 3)
+        law = pooled_population.law_of(state.phi, setting.population)
+        centre = pooled_density.centre_of(law, state.white_parents, data)
+        chain, diverged = hmc.iterate(
+            aim, state.chain, PooledData(data, law, centre), spread, groups_key, plan.schedule
+        )
+        groups = _groups(chain.position, state.white_parents, data, setting.shape)
+        theta = pooled_population.draw_theta(theta_key, groups, law, data)
+        draws = SweepDraws(theta, pooled_density.log_variance_of(groups.xi, law), state.phi)
+        state = jax.lax.cond(
+            plan.free,
+            lambda s: _population_moves(
+                moves_key, s._replace(chain=chain), groups, theta, setting, data, prior, steps, plan
+            ),
+            lambda s: s._replace(chain=chain),
+            state,
+        )
+        return state, (draws, diverged)
+
+    state, (draws, diverged) = jax.lax.scan(body, state, (keys, plan))
+    return state, (draws, diverged.sum(axis=0))
+
+
+def _groups(position: jax.Array, white: jax.Array, data: GroupData, shape: Shape) -> Groups:
+    """Return the groups at a position (coordinate, chain, group)."""
+    v, xi, zeta = pooled_density.position_parts(entries(position, 1), shape)
+    at, _ = pooled_density.statistic(v, shape, data.n)
+    return Groups(at, xi, zeta, white)
+
+
+def _population_moves(
+    key: jax.Array,
+    state: SweepState,
+    groups: Groups,
+    theta: jax.Array,
+    setting: Setting,
+    data: GroupData,
+    prior: PopulationPrior,
+    steps: dict[str, jax.Array],
+    plan: SweepPlan,
+) -> SweepState:
+    """Return the state after the moves of the population; chains in which they fail keep theirs."""
+    shape, old, before = setting.population, state.chain.position, state.phi
+    keys = jax.random.split(key, 5)
+    law = pooled_population.law_of(state.phi, shape)
+    law, groups = pooled_population.conjugate_moves(keys[0], theta, groups, law, data, prior)
+    groups = pooled_population.draw_parents(keys[1], groups, law, data)
+    law = pooled_population.draw_coefficients(keys[2], groups, law, data, prior)
+    phi = pooled_population.coordinates_of(law)
+    scale = state.log_scale
+    accepted = jnp.zeros_like(scale)
+
+    def walk(
+        name: str, key: jax.Array, phi: jax.Array, groups: Groups, accepted: jax.Array,
+        number: int, share: float,
+    ) -> tuple[jax.Array, Groups, jax.Array]:  # fmt: skip
+        place = list(WALKS).index(name)
+        view = getattr(pooled_population, name)(
+            groups, pooled_population.law_of(phi, shape), data, setting
+        )
+        step = steps[name][..., None] * jnp.exp(scale[place])
+        phi, chance = pooled_population.random_walk(
+            key, phi, view, shape.block(*WALKS[name]), step, prior, shape, number
+        )
+        groups = view.groups(pooled_population.law_of(phi, shape))
+        return phi, groups, accepted.at[place].add(share * chance)
+
+    phi, groups, accepted = walk("fixed_fit", keys[3], phi, groups, accepted, FIXED_FIT_STEPS, 1.0)
+    phi, groups, accepted = walk(
+        "fixed_covariates", jax.random.fold_in(keys[3], 1), phi, groups, accepted,
+        FIXED_COVARIATE_STEPS, 1.0,
+    )  # fmt: skip
+
+    def round_of(number: int, now: Any) -> Any:
+        phi, flat, accepted = now
+        groups = _unflattened(flat, setting.shape)
+        a, b, c = jax.random.split(jax.random.fold_in(keys[4], number), 3)
+        share = 1 / ROUNDS
+        phi, groups, accepted = walk("carried_level", a, phi, groups, accepted, 1, share)
+        phi, groups, accepted = walk("carried_covariates", b, phi, groups, accepted, 1, share)
+        phi, groups, accepted = walk("carried_fit", c, phi, groups, accepted, FIT_STEPS, share)
+        return phi, _flattened(groups, old.shape[1:]), accepted
+
+    begin = phi, _flattened(groups, old.shape[1:]), accepted
+    phi, flat, accepted = jax.lax.fori_loop(0, ROUNDS, round_of, begin)
+    groups = _unflattened(flat, setting.shape)
+    v = pooled_density.coordinates_of(
+        groups.at, entries(old, 1)[: setting.shape.statistic], setting.shape
+    )
+    position = jnp.concatenate([stacked(v), groups.xi[None], stacked(groups.zeta)])
+    good = jnp.isfinite(phi).all(axis=0) & jnp.isfinite(position).all(axis=(0, 2))
+    good = good & jnp.isfinite(groups.parents).all(axis=(0, 2))
+    gain = jnp.minimum(0.5, 5 / (10 + state.tuned))
+    tuned = jnp.clip(scale + gain * (accepted - ACCEPTANCE), -12.0, 3.0)
+    return SweepState(
+        state.chain._replace(position=jnp.where(good[:, None], position, old)),
+        jnp.where(good, phi, before),
+        jnp.where(good[:, None], groups.parents, state.white_parents),
+        jnp.where(plan.adapt & jnp.isfinite(tuned), tuned, scale),
+        state.tuned + 1,
+        state.failures + (~good).sum(),
+    )
+
+
+def _flattened(groups: Groups, batch: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return groups as arrays, which a compiled loop can carry."""
+    at = groups.at
+
+    def whole(a: Any) -> jax.Array:
+        return jnp.broadcast_to(jnp.asarray(a, float), batch)
+
+    def arrays(m: np.ndarray) -> jax.Array:
+        return jnp.stack([whole(e) for e in m.ravel()])
+
+    d = len(at.x_mean)
+    below = at.x_factor[np.tril_indices(d)]
+    parts = (at.x_mean, below, at.fit, groups.zeta)
+    return (*map(arrays, parts), whole(at.rss), whole(at.n), whole(groups.xi), groups.parents)
+
+
+def _unflattened(flat: tuple[Any, ...], shape: Shape) -> Groups:
+    """Return groups of arrays."""
+    x_mean, below, fit, zeta, rss, n, xi, parents = flat
+    d = shape.q - 1
+    factor = np.zeros((d, d)).astype(object)
+    factor[np.tril_indices(d)] = entries(below, 1)
+    at = pooled_density.GroupStatistic(entries(x_mean, 1), factor, entries(fit, 1), rss, n)
+    return Groups(at, xi, entries(zeta, 1), parents)
+
+
+# Starting values.
+
+
+def _overall(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance (q) of all records together, made valid."""
+    q = len(problem.x) + 1
+    second, totals = unpack(problem.z.sum(axis=0) / max(problem.n.sum(), 1.0), q)
+    mean = np.clip(totals, -1, 1)
+    values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
+    return mean, (vectors * np.clip(values, 1e-3, 1.0)) @ vectors.T
+
+
+def start_law(rng: np.random.Generator, problem: PooledProblem, chains: int) -> PopulationLaw:
+    """Return populations at which chains start."""
+    mean, covariance = _overall(problem.regression)
+    d = len(mean) - 1
+    p, k = d + 1, problem.features.shape[1]
+    slopes = np.linalg.solve(covariance[:d, :d], covariance[:d, d])
+    residual = max(covariance[d, d] - slopes @ covariance[:d, d], 1e-3)
+    spread = 0.5 * np.sqrt(residual)
+
+    def apart(*shape: int) -> np.ndarray:
+        return np.asarray(np.exp(0.5 * rng.standard_normal((*shape, chains, 1))))
+
+    def diagonal(sizes: np.ndarray) -> jax.Array:
+        return jnp.asarray(np.eye(len(sizes))[..., None, None] * sizes[:, None])
+
+    coefficients = np.zeros((k, p, chains, 1))
+    centre = np.append(slopes, mean[d] - slopes @ mean[:d])[:, None, None]
+    coefficients[0] = centre + 0.5 * spread * rng.standard_normal((p, chains, 1))
+    x_factor = np.linalg.cholesky(0.5 * covariance[:d, :d])[..., None, None]
+    return PopulationLaw(
+        jnp.asarray(coefficients),
+        diagonal(spread * apart(p)),
+        diagonal(spread * apart(p)) if problem.parents is not None else None,
+        jnp.asarray(np.log(0.5 * residual) + 0.5 * rng.standard_normal((chains, 1))),
+        jnp.asarray(0.5 * apart()),
+        jnp.asarray(mean[:d, None, None] + 0.2 * rng.standard_normal((d, chains, 1))),
+        jnp.asarray(x_factor * apart()),
+        jnp.asarray(x_factor * apart()),
+        jnp.asarray(START_DF * apart() + d + 1),
+    )
+
+
+def _drawn(
+    rng: np.random.Generator, problem: PooledProblem, law: PopulationLaw, xi: np.ndarray,
+    zeta: np.ndarray,
+) -> DrawnStatistics:  # fmt: skip
+    """Draw statistics (group, chain) of every group from its chain's population."""
+    regression, d = problem.regression, len(problem.regression.x)
+    groups, chains = xi.shape
+
+    def by_chain(array: jax.Array) -> np.ndarray:
+        return np.moveaxis(np.asarray(array)[..., 0], -1, 0)
+
+    white = rng.standard_normal((groups, chains, d + 1))
+    centre = np.einsum("gk,ckp->gcp", problem.features, by_chain(law.coefficients))
+    theta = centre + np.einsum("cij,gcj->gci", by_chain(law.factor), white)
+    variance = np.exp(by_chain(law.level) + by_chain(law.level_sd) * xi)
+    x_mean = by_chain(law.x_mean) + np.einsum("cij,gcj->gci", by_chain(law.x_spread), zeta)
+    df = by_chain(law.x_df)
+    scale = np.sqrt(df)[:, None, None] * by_chain(law.x_scale)
+    shape = (groups, chains)
+    x_factor = draw_inverse_wishart_factors(
+        rng, np.broadcast_to(scale, (*shape, d, d)), np.broadcast_to(df, shape)
+    )
+    # Of few records the coordinates are replaced afterwards.
+    sizes = np.broadcast_to(np.maximum(regression.n, d + 3)[:, None], shape)
+    if regression.noisy_n:
+        sizes = np.maximum(sizes + rng.laplace(0, regression.noise_scale, shape), d + 3)
+    return statistics_of(rng, DrawnParameters(theta, variance, x_mean, x_factor), sizes, d + 1)
+
+
+def _few_records(
+    rng: np.random.Generator, v: np.ndarray, drawn: DrawnStatistics, problem: RegressionProblem
+) -> np.ndarray:
+    """Return coordinates (group, chain, coordinate) with those that groups do not use drawn anew.
+
+    Rows of the factor beyond the rank hold its entries.
+    """
+    q = len(problem.x) + 1
+    if problem.noisy_n:
+        return v
+    v, white = v.copy(), rng.standard_normal(v.shape)
+    rank = np.clip(problem.n - 1, 0, q)
+    v[problem.n < 1, :, :q] = white[problem.n < 1, :, :q]
+    place = 2 * q
+    for j in range(q):
+        v[rank <= j, :, q + j] = white[rank <= j, :, q + j]
+        for k in range(j):
+            v[rank <= j, :, place] = drawn.factor[rank <= j, :, j, k]
+            v[rank <= k, :, place] = white[rank <= k, :, place]
+            place += 1
+    return v
+
+
+def _starts(
+    rng: np.random.Generator, problem: PooledProblem, law: PopulationLaw, chains: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return starting positions (coordinate, chain, group) and spreads (coordinate, group)."""
+    regression, d = problem.regression, len(problem.regression.x)
+    groups = len(regression.n)
+
+    def positions(draws: int, *, near: bool) -> np.ndarray:
+        tiled = jax.tree.map(lambda a: jnp.repeat(a, draws // chains, axis=-2), law)
+        xi = rng.standard_normal((groups, draws))
+        zeta = rng.standard_normal((groups, draws, d))
+        drawn = _drawn(rng, problem, tiled, xi, zeta)
+        if near:
+            drawn = towards(rng, drawn, regression.z, regression.noise_scale)
+        v = _few_records(rng, drawn.coordinates(noisy_n=regression.noisy_n), drawn, regression)
+        return np.concatenate([v, xi[..., None], zeta], axis=-1)
+
+    number = chains * max(1, SPREAD_DRAWS // chains)
+    low, high = np.quantile(positions(number, near=False), [0.25, 0.75], axis=1)
+    start = positions(chains, near=True)
+    return jnp.asarray(start.transpose(2, 1, 0)), jnp.asarray((high - low).T / 1.349)
+
+
+def first_steps(phi: np.ndarray, shape: PopulationShape) -> np.ndarray:
+    """Return guessed deviations (coordinate) of φ, for the first proposals."""
+    places = shape.blocks()
+    deviations = np.full(len(phi), 0.3)
+    size = np.abs(phi).mean(axis=1)
+    spread = size[places["factor"][: shape.p]]
+    deviations[places["coefficients"]] = 0.3 * np.tile(spread, shape.k)
+    for name, number in (("factor", shape.p), ("parent_factor", shape.p), ("x_spread", shape.d)):
+        own = places[name][:number]
+        deviations[own] = 0.5 * size[own]
+    deviations[places["x_mean"]] = 0.3 * size[places["x_spread"][: shape.d]]
+    deviations[places["x_df"]] = 1.0
+    return deviations
+
+
+def _proposal_steps(covariance: np.ndarray, shape: PopulationShape) -> dict[str, jax.Array]:
+    """Return the factors of proposals, by walk."""
+    steps = {}
+    for name, parts in WALKS.items():
+        block = shape.block(*parts)
+        own = covariance[np.ix_(block, block)]
+        steps[name] = jnp.asarray(np.linalg.cholesky(own) * 2.38 / np.sqrt(len(block)))
+    return steps
+
+
+def _learnt_covariance(history: np.ndarray, guess: np.ndarray) -> np.ndarray:
+    """Return the covariance of φ (sweep, coordinate, chain), shrunk towards guessed deviations."""
+    flat = np.moveaxis(history, 1, 0).reshape(history.shape[1], -1)
+    own = np.cov(flat)
+    deviations = np.sqrt(np.maximum(np.diag(own), 1e-8 * guess**2))
+    weight = flat.shape[1] / (flat.shape[1] + 20 * len(guess))
+    return np.asarray(weight * own + (1 - weight) * np.diag(deviations**2))
+
+
+# The run.
+
+
+@dataclass
+class PooledDraws:
+    """Draws in the box: θ (draw, p, chain, group), log σ² (draw, chain, group), φ (draw, …, chain).
+
+    ``rhat`` and ``ess`` of every coordinate of φ, over all sweeps.
+    """
+
+    theta: np.ndarray
+    log_variance: np.ndarray
+    phi: np.ndarray
+    rhat: np.ndarray
+    ess: np.ndarray
+    sweeps: int
+    divergences: np.ndarray
+    failures: int
+    seconds: tuple[float, float]
+
+    @property
+    def converged(self) -> bool:
+        """Return whether the population is known."""
+        return bool((self.rhat < POPULATION_RHAT).all() and (self.ess >= POPULATION_ESS).all())
+
+
+def sample(
+    problem: PooledProblem,
+    seed: int,
+    chains: int,
+    draws: int,
+    tick: Callable[[int], None] = lambda sweeps: None,
+    max_sweeps: int = MAX_SWEEPS,
+) -> PooledDraws:
+    """Sample groups and population together, until the population is known.
+
+    Args:
+        problem: groups, features and hyperprior.
+        seed: of the analyst's own randomness.
+        chains: independent populations.
+        draws: kept per chain.
+        tick: called with the number of sweeps done, after every block.
+        max_sweeps: after which it stops anyway.
+    """
+    begin = time.perf_counter()
+    setting, data = _setting(problem), _data(problem)
+    rng = np.random.default_rng([seed, 13])
+    key = jax.random.key(seed)
+    state, spread = start(rng, problem, setting, chains)
+    state, steps = _warm_up(key, state, problem, setting, data, spread, tick)
+    warm = time.perf_counter() - begin
+    first = -(-FEWEST_SWEEPS // draws)
+    kept = _Kept(draws, first)
+    divergences = jnp.zeros(len(problem.regression.n), int)
+    plan = _plan(adaptation.sampling_schedule(SWEEPS_PER_CALL), free=True, adapt=False)
+    number = 0
+    while True:
+        fresh = jax.random.fold_in(jax.random.fold_in(key, 1), number)
+        state, (block, diverged) = advance(
+            setting, state, data, problem.prior, spread, steps, fresh, plan
+        )
+        number += 1
+        divergences = divergences + diverged
+        kept.add(block)
+        tick(kept.sweeps)
+        if kept.full:
+            rhat, ess = kept.diagnosis()
+            known = (rhat < POPULATION_RHAT).all() and (ess >= POPULATION_ESS).all()
+            if known or 2 * kept.stride * draws > max_sweeps:
+                break
+            kept.thin()
+    theta, log_variance, phi_kept = kept.arrays()
+    seconds = round(warm, 3), round(time.perf_counter() - begin - warm, 3)
+    return PooledDraws(
+        theta, log_variance, phi_kept, rhat, ess, kept.sweeps, np.asarray(divergences),
+        int(state.failures), seconds,
+    )  # fmt: skip
+
+
+class _Kept:
+    """Draws kept of the sweeps so far: every stride-th of the groups, all of the population."""
+
+    def __init__(self, draws: int, stride: int) -> None:
+        self.draws, self.stride, self.sweeps = draws, stride, 0
+        self.groups: list[tuple[np.ndarray, ...]] = []
+        self.population: list[np.ndarray] = []
+
+    def add(self, block: SweepDraws) -> None:
+        """Keep a block."""
+        begin = -(self.sweeps + 1) % self.stride
+        rows = slice(begin, None, self.stride)
+        arrays = [np.asarray(a[rows]) for a in block]
+        self.groups += zip(*arrays, strict=True)
+        self.population.append(np.asarray(block.phi))
+        self.sweeps += len(block.phi)
+
+    @property
+    def full(self) -> bool:
+        """Return whether as many draws are kept as were asked for."""
+        return len(self.groups) >= self.draws
+
+    def thin(self) -> None:
+        """Drop every second draw, and keep half as many from now on."""
+        self.groups = self.groups[1::2]
+        self.stride *= 2
+
+    def diagnosis(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return R-hat and effective draws of φ."""
+        phi = np.concatenate(self.population)
+        return diagnose(np.moveaxis(phi, 0, -1))
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Return what is kept, draws first."""
+        return tuple(np.stack(parts) for parts in zip(*self.groups[: self.draws], strict=True))
+
+
+def start(
+    rng: np.random.Generator, problem: PooledProblem, setting: Setting, chains: int
+) -> tuple[SweepState, jax.Array]:
+    """Return the state of chains that have not moved yet, and the groups' spreads."""
+    law = start_law(rng, problem, chains)
+    position, spread = _starts(rng, problem, law, chains)
+    parents = 1 if problem.parents is None else int(problem.parents.max()) + 1
+    white = rng.standard_normal((setting.population.p, chains, parents))
+    state = SweepState(
+        adaptation.start(position, spread),
+        pooled_population.coordinates_of(law),
+        jnp.asarray(white if problem.parents is not None else 0 * white),
+        jnp.zeros((len(WALKS), chains)),
+        jnp.zeros(()),
+        jnp.zeros((), int),
+    )
+    return state, spread
+
+
+def _plan(schedule: adaptation.Schedule, *, free: bool, adapt: bool) -> SweepPlan:
+    length = len(schedule.heat)
+    return SweepPlan(schedule, np.full(length, free), np.full(length, adapt))
+
+
+def _warm_up(
+    key: jax.Array,
+    state: SweepState,
+    problem: PooledProblem,
+    setting: Setting,
+    data: GroupData,
+    spread: jax.Array,
+    tick: Callable[[int], None],
+) -> tuple[SweepState, dict[str, jax.Array]]:
+    """Return chains that have adapted, and the proposals of the population."""
+    schedule = adaptation.warmup_schedule(rungs=2, rung=RUNG, windows=WINDOWS)
+    guess = first_steps(np.asarray(state.phi), setting.population)
+    steps = _proposal_steps(np.diag(guess**2), setting.population)
+    history: list[np.ndarray] = []
+    blocks = adaptation.in_blocks(schedule, SWEEPS_PER_CALL)
+    for number, block in enumerate(blocks):
+        free = number * SWEEPS_PER_CALL >= 2 * RUNG
+        fresh = jax.random.fold_in(jax.random.fold_in(key, 0), number)
+        plan = _plan(block, free=free, adapt=True)
+        state, (draws, _) = advance(
+            setting, state, data, problem.prior, spread, steps, fresh, plan
+        )
+        tick(0)
+        if free:
+            history.append(np.asarray(draws.phi))
+        # The last block only settles the scales.
+        if len(history) > 1 and number < len(blocks) - 1:
+            recent = np.concatenate(history)[-(len(history) * SWEEPS_PER_CALL * 2) // 3 :]
+            steps = _proposal_steps(_learnt_covariance(recent, guess), setting.population)
+            state = state._replace(tuned=jnp.zeros(()))
+    chain = state.chain._replace(log_step=state.chain.averaged)
+    return state._replace(chain=chain), steps
