@@ -19,6 +19,7 @@ from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import shown
 from noisewise.inference import combine
+from noisewise.inference.population import FEWEST_GROUPS, PublicFeatures, public_features
 from noisewise.inference.results import Posterior, Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 
@@ -39,12 +40,16 @@ if TYPE_CHECKING:
         chains: int
         draws: int
         progress: Progress | bool | None
+        groups: Iterable[Level] | None
 
     class FamilyOptions(SamplingOptions, total=False):
         """Options of exponential families."""
 
         prior: Any
         same_population: bool
+        pool: bool
+        features: Any
+        parent: str | None
 
     class RegressionOptions(FamilyOptions, total=False):
         """Options of linear regression."""
@@ -124,6 +129,10 @@ def infer(
     draws: int = 1000,
     progress: Progress | bool | None = None,
     same_population: bool = False,
+    pool: bool = False,
+    features: Any = None,
+    parent: str | None = None,
+    groups: Iterable[Level] | None = None,
     **options: Any,
 ) -> Result:
     """Infer a posterior that accounts for the noise of a release.
@@ -158,6 +167,14 @@ def infer(
         same_population: several releases are of the same records. To be said by the analyst, unless
             they name one dataset of one ledger. Sums further apart than the noise of both allows
             are refused in either case.
+        pool: let groups learn from each other: they are drawn from a population, which is inferred
+            with them. At least three groups; linear regressions and families of one parameter, by
+            ``exact``. Groups without records are welcome: the population speaks for them.
+        features: of pooled groups, what is publicly known of each: a data frame, or columns by
+            name, one row per group, whose key is in the column named as in the release or in the
+            index. Features must be public, since no noise protects them.
+        parent: the column of ``features`` that says in which larger group each group lies.
+        groups: the keys of the groups to infer; all unless given. Pooled groups learn from these.
         options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
             ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
             or ``"normal"``), ``tied`` (True, or lists of cliques that share a potential),
@@ -180,17 +197,21 @@ def infer(
         >>> list(post.draws)
         ['pir', 'intercept', 'sigma2']
     """
-    releases = _listed(release)
+    releases = of_named_groups(_listed(release), groups)
     first = releases[0]
     if len(releases) > 1:
         combine.check(releases, same_population=same_population)
     analyst = models.find(first.family).analyst()
-    chosen = analyst.default_method(first) if method is None else method
+    shared = _pooled_features(analyst, first, pool, features, parent)
+    chosen = _chosen_method(analyst, first, method, shared is not None)
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
     check_at_least("draws", draws, FEWEST_DRAWS)
-    question = replace(asked(prior, x=x, y=y, formula=formula, **options), method=chosen)
-    usable, left_out = usable_groups(releases, analyst.least_records)
+    asked_for = asked(prior, x=x, y=y, formula=formula, **options)
+    question = replace(asked_for, method=chosen, pool=shared)
+    # The population speaks for a pooled group without records.
+    least = analyst.least_records if shared is None else 0
+    usable, left_out = usable_groups(releases, least)
     _warn_if_empty(usable)
     problem = analyst.problem(usable, question)
     for caution in analyst.cautions(problem, question, usable):
@@ -200,8 +221,71 @@ def infer(
     if not isinstance(result, Posterior):
         return result
     promised = tuple(r.statement() for r in releases)
-    details = {**result.details, **({"left_out": left_out} if left_out else {})}
+    details = dict(result.details)
+    if left_out:
+        why = f"they have fewer than {least} records"
+        details |= {"left_out": left_out, "why_left_out": why}
     return replace(result, guarantees=promised, releases=tuple(releases), details=details)
+
+
+def of_named_groups(releases: list[Release], groups: Iterable[Level] | None) -> list[Release]:
+    """Return the releases of the groups with these keys, in the order of the release."""
+    if groups is None:
+        return releases
+    there = releases[0].groups
+    if there is None:
+        raise ArgumentError("groups: this release has none; leave it out")
+    if isinstance(groups, str | int):
+        raise ArgumentError(f"groups: must be a list of keys, such as [{groups!r}]")
+    wanted = set(groups)
+    if not wanted:
+        raise ArgumentError("groups: must name at least one")
+    if unknown := [key for key in wanted if key not in there.keys]:
+        named = ", ".join(map(shown, there.keys[:MAX_NAMED]))
+        more = ", …" if len(there.keys) > MAX_NAMED else ""
+        raise ArgumentError(
+            f"groups: {shown(unknown[0])} is no group of the release, which has {named}{more}"
+        )
+    rows = [i for i, key in enumerate(there.keys) if key in wanted]
+    return [r.of_groups(rows) for r in releases]
+
+
+def _pooled_features(
+    analyst: Analyst[Any], release: Release, pool: bool, features: Any, parent: str | None
+) -> PublicFeatures | None:
+    """Return the features of pooled groups; None where they are not pooled."""
+    if not isinstance(pool, bool):
+        raise ArgumentError(f"pool: must be True or False, not {pool!r}")
+    if not pool:
+        for name, value in (("features", features), ("parent", parent)):
+            if value is not None:
+                raise ArgumentError(f"{name}: goes with pooled groups; give pool=True too")
+        return None
+    if not analyst.pooling:
+        raise ArgumentError(
+            f"pool: a {release.family} cannot pool its groups; linear regressions and families of "
+            "one parameter can, by exact"
+        )
+    if release.groups is None:
+        raise ArgumentError("pool: this release has no groups; leave it out")
+    if len(release.groups.keys) < FEWEST_GROUPS:
+        raise ArgumentError(
+            f"pool: at least {FEWEST_GROUPS} groups are needed to learn how they differ, not "
+            f"{len(release.groups.keys)}; leave it out"
+        )
+    return public_features(features, release.groups.keys, release.groups.column, parent)
+
+
+def _chosen_method(
+    analyst: Analyst[Any], release: Release, method: str | None, pooled: bool
+) -> str:
+    """Return the method that was named, or the model's best; one that pools where asked to."""
+    if not pooled:
+        return analyst.default_method(release) if method is None else method
+    if method is not None and method in analyst.methods and method not in analyst.pooling:
+        able = ", ".join(map(repr, analyst.pooling))
+        raise ArgumentError(f"pool: {method!r} takes every group by itself; groups pool by {able}")
+    return analyst.pooling[0] if method is None else method
 
 
 def usable_groups(

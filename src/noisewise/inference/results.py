@@ -17,6 +17,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.clamping import clamping_in_words
+from noisewise.inference.population import PopulationPosterior, exceedance, ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,14 @@ RHAT = 1.01
 """R-hat below which chains are taken to agree (Vehtari et al. 2021)."""
 ESS = 400
 """Effective draws from which R-hat and quantiles are reliable (Vehtari et al. 2021)."""
+
+MAX_NAMED = 5
+"""Groups that a caution names (chosen)."""
+TAILS = (
+    "Pooled intervals are right on average over the groups; the few most extreme groups are drawn "
+    "towards the others, and their intervals miss more often"
+)
+"""What to know of pooled groups, whatever the method (docs/howto-small-areas.md)."""
 
 
 class Result(ABC):
@@ -208,7 +217,8 @@ class Posterior(Result):
     arrays (…, chain, draw, …). ``details`` holds tries, divergences, projections and seconds.
     ``guarantees`` says in words what each release promised the people behind it; ``releases`` are
     the public files themselves. ``without_noise()`` gives the standard deviation to be expected of
-    every parameter had the sums been published as they are.
+    every parameter had the sums been published as they are. ``population`` holds the parameters of
+    the population where groups were pooled.
 
     Example:
         >>> import noisewise as nw, pandas as pd
@@ -239,6 +249,7 @@ class Posterior(Result):
     guarantees: tuple[str, ...] = field(default=(), kw_only=True)
     releases: tuple[Release, ...] = field(default=(), kw_only=True)
     without_noise: Callable[[], Mapping[str, np.ndarray]] | None = field(default=None, kw_only=True)
+    population: PopulationPosterior | None = field(default=None, kw_only=True)
 
     @property
     def title(self) -> str:
@@ -260,17 +271,34 @@ class Posterior(Result):
 
     @property
     def converged(self) -> bool:
-        """Return whether R-hat is below 1.01 and 400 draws are effective, everywhere."""
-        return not self.unconverged
+        """Return whether R-hat is below 1.01 and 400 draws are effective, everywhere.
+
+        Of a population: below 1.02, and 200 draws.
+        """
+        pooled = self.population
+        return not self.unconverged and (pooled is None or pooled.converged)
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """Return what to know before the numbers, a sentence each, without its full stop."""
-        return tuple(
-            words
-            for release in self.releases
-            for words in clamping_in_words(release, taken_as_normal=False)
-        )
+        clamped = (clamping_in_words(r, taken_as_normal=False) for r in self.releases)
+        return (*(words for said in clamped for words in said), *self.group_cautions)
+
+    @property
+    def group_cautions(self) -> tuple[str, ...]:
+        """Return what to know of pooled groups, and how many groups were not inferred, and why."""
+        pooled = () if self.population is None else (*self.population.cautions, TAILS)
+        return (*pooled, *self._left_out())
+
+    def _left_out(self) -> tuple[str, ...]:
+        """Say how many groups were not inferred, and why."""
+        absent = self.details.get("left_out", ())
+        if not absent:
+            return ()
+        named = ", ".join(map(str, absent[:MAX_NAMED])) + (", …" if len(absent) > MAX_NAMED else "")
+        many = len(absent) + len(self.keys or ())
+        why = self.details.get("why_left_out", "they have too few records")
+        return (f"{len(absent)} of {many} groups could not be inferred, since {why}: {named}",)
 
     @property
     def status(self) -> str:
@@ -280,6 +308,9 @@ class Posterior(Result):
     @property
     def convergence(self) -> str:
         """Say whether it converged, and what to do if not."""
+        pooled = self.population
+        if pooled is not None and not pooled.converged:
+            return pooled.convergence
         bad = self.unconverged
         if not bad:
             return f"converged: R-hat < {RHAT} and at least {ESS} effective draws everywhere"
@@ -325,6 +356,80 @@ class Posterior(Result):
             frames.append(frame)
         table = pd.concat(frames, ignore_index=True)
         return table.set_index(["group", "parameter"] if self.keys is not None else "parameter")
+
+    @property
+    def shrinkage(self) -> dict[str, np.ndarray]:
+        """Return 1 - (posterior variance)/(variance between groups), by parameter, one per group.
+
+        Near 1 a group's own records speak, near 0 the population. Of pooled groups only.
+        """
+        if self.population is None:
+            raise ArgumentError("shrinkage: goes with pooled groups; infer with pool=True")
+        return self.population.shrinkage(self.draws)
+
+    def quantity(
+        self, parameter: str | None = None, at: Mapping[str, float] | None = None
+    ) -> np.ndarray:
+        """Return draws (group, chain, draw) of a parameter, or of the mean of a record at ``at``.
+
+        Args:
+            parameter: a name among ``draws``; may be left out where there is one only.
+            at: values of the covariates, instead.
+        """
+        if self.keys is None:
+            raise ArgumentError("parameter: groups are compared, and this posterior has none")
+        if at is not None:
+            if parameter is not None:
+                raise ArgumentError("at: goes without parameter; give one of the two")
+            return self.predict(at).expected
+        named = tuple(self.draws) if parameter is None else (parameter,)
+        if len(named) > 1 or named[0] not in self.draws:
+            there = ", ".join(self.draws)
+            where = "; or give at= for the mean of a record" if self.covariates else ""
+            raise ArgumentError(f"parameter: must be one of {there}, not {parameter!r}{where}")
+        return self.draws[named[0]]
+
+    def ranks(
+        self,
+        parameter: str | None = None,
+        *,
+        at: Mapping[str, float] | None = None,
+        interval: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return where every group ranks, 1 for the largest, with intervals and deciles.
+
+        Args:
+            parameter: what is ranked; may be left out where there is one only.
+            at: values of the covariates, to rank the mean of a record there instead.
+            interval: probability of a rank's central interval.
+
+        Returns:
+            A table with index ``group``: ``rank`` (median), ``lower``, ``upper``, and the
+            probabilities ``top_decile`` and ``bottom_decile``.
+        """
+        return ranks(self.quantity(parameter, at), self.keys or (), interval)
+
+    def probability_above(
+        self,
+        threshold: float,
+        parameter: str | None = None,
+        *,
+        at: Mapping[str, float] | None = None,
+        interval: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return the probability that a parameter, or a mean, is above a threshold, by group.
+
+        Args:
+            threshold: in the units of the data.
+            parameter: which; may be left out where there is one only.
+            at: values of the covariates, to ask of the mean of a record there instead.
+            interval: probability of the central interval beside it.
+
+        Returns:
+            A table with index ``group``: ``probability``, and the quantity's ``mean``, ``lower``
+            and ``upper``.
+        """
+        return exceedance(self.quantity(parameter, at), self.keys or (), threshold, interval)
 
     def to_arviz(self) -> InferenceData:
         """Return the draws as ArviZ's own type (dims chain, draw, group)."""

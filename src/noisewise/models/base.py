@@ -34,6 +34,7 @@ from noisewise.artifact.user_warnings import warn_user
 if TYPE_CHECKING:
     import numpy as np
 
+    from noisewise.inference.population import PublicFeatures
     from noisewise.inference.results import Posterior, Result
     from noisewise.simulate.calibration_check import Check
     from noisewise.simulate.trials import Outcome, Scene, Trials
@@ -146,6 +147,9 @@ def with_censored_bounds(words: Mapping[str, object]) -> dict[str, object]:
 class Question:
     """What an analyst asks beyond the release: a prior, the model's own words, the method chosen.
 
+    ``pool`` holds the public features of the groups where these are to learn from each other (the
+    constant alone where there are none), and None where they are not.
+
     Example:
         >>> import noisewise as nw
         >>> nw.models.Question(words={"z": "age"}).only(("x", "y"), "linear-regression")
@@ -157,6 +161,7 @@ class Question:
     prior: Any = None
     words: Mapping[str, Any] = field(default_factory=dict)
     method: str | None = None
+    pool: PublicFeatures | None = None
 
     def only(self, known: Sequence[str], model: str) -> None:
         """Raise an ArgumentError at a word that the model does not know."""
@@ -179,6 +184,8 @@ class Analyst(ABC, Generic[P]):
     """The methods by name, best first."""
     combining: tuple[str, ...] = ()
     """Methods that take several releases of the same records."""
+    pooling: tuple[str, ...] = ()
+    """Methods that let groups learn from each other, best first (``Question.pool``)."""
     posterior: ClassVar[type[Posterior]]
     """The class of the posteriors that ``restore`` makes."""
     least_records: int = 1

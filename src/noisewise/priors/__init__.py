@@ -7,6 +7,7 @@ from noisewise.priors.conjugate import (
     Gamma,
     NormalInverseGamma,
     NormalInverseWishart,
+    Population,
 )
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "Gamma",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "Population",
 ]

@@ -12,11 +12,15 @@ alone, as method ``gibbs-prior`` needs.
 One column: Beta(alpha, beta) for probabilities, Dirichlet(alpha) for the probabilities of
 categories, Gamma(shape, rate) for rates: density ∝ θ^(shape-1) exp(-rate θ), so the mean is
 shape/rate. A normal column takes ``NormalInverseGamma`` with one coefficient, its mean.
+
+Pooled groups: ``Population``, the prior of what the groups share.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -197,6 +201,48 @@ class Dirichlet:
         if (alpha <= 0).any():
             raise ValueError("prior: alpha must be above zero in every category")
         object.__setattr__(self, "alpha", alpha)
+
+
+@dataclass(frozen=True)
+class Population:
+    """Prior of the population that pooled groups are drawn from; what is left out is weak.
+
+    ``spread`` is the scale of a half-t law with two degrees of freedom for the standard deviation
+    between groups: its density is flat at zero, where all groups are alike, and its median is 0.82
+    of the scale. One number, or one by name of a parameter. ``coefficients`` is the deviation of
+    normal laws about zero for the coefficients of the public features, which are standardised, and
+    of the population's mean about the middle that the public bounds give. Both are proper: nothing
+    else says how much a few groups differ.
+
+    Linear regression: spreads in the units of the coefficients. Families of one column: the spread
+    of a share is relative to its largest possible, √(mean (1 - mean)), that of a rate relative to
+    the mean; coefficients are of log odds, or of the log rate.
+
+    Example:
+        >>> import noisewise as nw
+        >>> nw.priors.Population(spread=0.1)
+        Population(spread=0.1, coefficients=None)
+    """
+
+    spread: float | Mapping[str, float] | None = None
+    coefficients: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.spread, Mapping):
+            if not self.spread:
+                raise ValueError("prior: spread must name at least one parameter")
+            by_name = {n: _positive(v, f"spread of {n!r}") for n, v in self.spread.items()}
+            object.__setattr__(self, "spread", MappingProxyType(by_name))
+        elif self.spread is not None:
+            object.__setattr__(self, "spread", _positive(self.spread, "spread"))
+        if self.coefficients is not None:
+            object.__setattr__(self, "coefficients", _positive(self.coefficients, "coefficients"))
+
+    def spread_of(self, parameter: str, default: float) -> float:
+        """Return the scale of one parameter's deviation; the default where none was given."""
+        if isinstance(self.spread, Mapping):
+            return self.spread.get(parameter, default)
+        return default if self.spread is None else self.spread
 
 
 MOMENT_TOLERANCE = 1e-9

@@ -22,6 +22,7 @@ Prior: TypeAlias = (
     | conjugate.Gamma
     | conjugate.NormalInverseGamma
     | conjugate.NormalInverseWishart
+    | conjugate.Population
 )
 """Any prior that a file can hold."""
 
@@ -116,6 +117,8 @@ def _check_fields(family: type[Prior], given: dict[str, Any], where: str) -> Non
 def _is_numeric(value: object) -> bool:
     if isinstance(value, list):
         return all(map(_is_numeric, value))
+    if isinstance(value, dict):
+        return all(map(_is_numeric, value.values()))
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

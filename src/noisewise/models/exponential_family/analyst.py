@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.inference.results import Posterior
 from noisewise.models.base import Analyst, Method, Progress, Question
-from noisewise.models.exponential_family import exact, gibbs
+from noisewise.models.exponential_family import exact, gibbs, pooled
 from noisewise.models.exponential_family.families import find_family
 from noisewise.models.exponential_family.family import Conjugate, draw_parameters
 from noisewise.models.exponential_family.posterior import FamilyPosterior, assemble_posterior
@@ -46,15 +47,26 @@ def naive(
     return assemble_posterior(problem, theta, "naive", {"projected_share": share})
 
 
-class FamilyAnalyst(Analyst[FamilyProblem]):
+def _exact(
+    problem: FamilyProblem | pooled.PooledProblem, seed: int, chains: int, draws: int,
+    progress: Progress | None = None,
+) -> Posterior:  # fmt: skip
+    """Draw from the exact posterior, of each group by itself or of pooled groups."""
+    if isinstance(problem, pooled.PooledProblem):
+        return pooled.run(problem, seed, chains, draws, progress)
+    return exact.run(problem, seed, chains, draws, progress)
+
+
+class FamilyAnalyst(Analyst[Any]):
     """One column's parameters, exactly where a method exists, else by Gibbs sampling."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {
-        "exact": exact.run,
+        "exact": _exact,
         "gibbs": gibbs.run,
         "naive": naive,
     }
     combining = ("exact",)
+    pooling = ("exact",)
 
     def default_method(self, release: Release) -> str:
         """Return ``exact`` where there is one and it is quick, else ``gibbs``."""
@@ -65,12 +77,18 @@ class FamilyAnalyst(Analyst[FamilyProblem]):
             return "gibbs" if slow else "exact"
         return "exact" if exact.has_exact_method(distribution) else "gibbs"
 
-    def problem(self, releases: Sequence[Release], question: Question) -> FamilyProblem:
+    def problem(
+        self, releases: Sequence[Release], question: Question
+    ) -> FamilyProblem | pooled.PooledProblem:
         """Read the sums of each release; several are combined where noise allows it."""
         if {"x", "y"} & set(question.words):
             raise ArgumentError("x, y: go with linear regression; this release has one column")
         question.only((), "exponential family")
-        return combine_problems([family_problem(r, question.prior) for r in releases])
+        if question.pool is None:
+            return combine_problems([family_problem(r, question.prior) for r in releases])
+        prior = pooled.population_prior(question.prior)
+        alone = combine_problems([family_problem(r, None, empty=True) for r in releases])
+        return pooled.pooled_problem(alone, question.pool, prior)
 
     def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> FamilyPosterior:
         """Return a posterior that was read from a file."""

@@ -78,12 +78,13 @@ class FamilyProblem:
         return {} if self.counted is None else {"n": "secret: flat prior over 0, 1, 2, …"}
 
 
-def family_problem(release: Release, prior: Any) -> FamilyProblem:
+def family_problem(release: Release, prior: Any, empty: bool = False) -> FamilyProblem:
     """Read a release of one column's sums, or of its counts by category.
 
     Args:
         release: a release of family ``"exponential-family"``.
         prior: a prior of the family's type, ``{parameter: prior}``, or None for a weak one.
+        empty: groups without records are welcome.
 
     Returns:
         The problem that the methods solve.
@@ -111,7 +112,7 @@ def family_problem(release: Release, prior: Any) -> FamilyProblem:
         family, interval, statistic.column, values[:, :d], n.astype(float), float(scales[0]),
         block.noise.mechanism, chosen, keys, counted, float(scales[-1]) if statistic.count else 0.0,
     )  # fmt: skip
-    _refuse_impossible(problem)
+    _refuse_impossible(problem, empty)
     return problem
 
 
@@ -176,9 +177,9 @@ def _checked_prior(given: object, family: Family, bounds: Bounds) -> object:
     return given
 
 
-def _refuse_impossible(problem: FamilyProblem) -> None:
+def _refuse_impossible(problem: FamilyProblem, empty: bool = False) -> None:
     """Raise where a group has no record, or the prior gives the interval no probability."""
-    if (problem.n < 1).any():
+    if (problem.n < 1).any() and not empty:
         raise ArgumentError("release: inference needs at least one record in every group")
     if problem.interval.outside == "keep":
         return

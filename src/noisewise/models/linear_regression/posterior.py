@@ -65,7 +65,7 @@ class RegressionPosterior(Posterior):
         words += self._hidden()
         for release in self.releases:
             words += hidden_levels_in_words(release, self.levels)
-        return tuple(dict.fromkeys(words))
+        return (*dict.fromkeys(words), *self.group_cautions)
 
     def _clamped(self, release: Release, columns: Sequence[str]) -> tuple[str, ...]:
         if self.design:

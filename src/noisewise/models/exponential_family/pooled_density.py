@@ -1,0 +1,271 @@
+"""Groups of one parameter drawn from a population: exact likelihoods, integrals, draws.
+
+    z_g | θ_g  as in ``exact.py``,      θ_g ~ Beta(μ_g κ, (1-μ_g) κ)     shares, link = log odds,
+    link(μ_g) = βᵀu_g,                  θ_g ~ Gamma(κ, κ/μ_g)            rates, link = log,
+
+with public features u_g, the constant first. The spread ω says how much groups differ: of shares
+ω² = 1/(κ+1), so that sd(θ) = ω √(μ(1-μ)), and ω = 1 is the most there can be; of rates ω² = 1/κ,
+so that sd(θ) = ω μ. ω → 0 is complete pooling.
+
+The likelihood of each group does not depend on the population. It is computed once, on an even grid
+of the stretched parameter v = link(θ), and its logarithm is interpolated. Given (β, ω), what a
+group contributes is one integral over v,
+
+    ∫ p(z_g | v) p(v | β, ω) dv,
+
+by the trapezoidal rule in two rounds: points over where the likelihood is, and over where the
+population is, say where their product is; an even grid over that does the rest. Either may be
+thousands of times narrower than the other. The same grid's CDF gives draws of v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import betaln, gammaln
+
+from noisewise.models.base import Progress
+from noisewise.models.exponential_family import exact, parameter_grid
+from noisewise.models.exponential_family.family import Domain
+from noisewise.models.exponential_family.problem import FamilyProblem
+from noisewise.numerics import one_blas_thread
+
+TABLE_POINTS = 1024
+"""Points of a group's tabulated likelihood (chosen): 13 per scale of Laplace noise or more."""
+TABLE_DEPTH = 24.0
+"""Logarithms below its peak to which a likelihood is tabulated: e^-24 is 4e-11."""
+LEAST_LOG_LIKELIHOOD = -80.0
+"""Below the peak, what zero counts as: between two modes a logarithm must be finite (chosen)."""
+WINDOW_DEPTH = 20.0
+"""Logarithms below the peak that count in an integral: e^-20 is 2e-9."""
+COARSE_POINTS, FINE_POINTS = 48, 128
+"""Points over each of likelihood and population, and over their product (chosen; with them
+integrals agree with adaptive quadrature to 1e-5, see ``test_pooled_families.py``)."""
+MAX_V = 200.0
+"""Where v ends: e^-200 is far below any share or rate, and above the least number in float64."""
+POINTS_AT_ONCE, MAX_BLOCK = 2**18, 64
+"""Points of integrands, and populations, that are held in memory together (chosen)."""
+MAX_CONCENTRATION = 1e8
+"""κ beyond which groups are taken for alike: their relative spread is below 1e-4 (chosen), and the
+logarithms of gamma functions are still right to 1e-6."""
+
+
+class LikelihoodTable(NamedTuple):
+    """Log likelihoods (group, point) at v = start + step · point; their peaks are 0."""
+
+    start: jax.Array
+    step: jax.Array
+    values: jax.Array
+
+    def at(self, v: jax.Array) -> jax.Array:
+        """Return the log likelihood at v (group, point), linear between points and beyond them.
+
+        Beyond, it may fall and may not rise: a likelihood that is level at the end of its grid has
+        reached what it is at θ = 0, or ∞.
+        """
+        last = self.values.shape[-1] - 2
+        place = (v - self.start[:, None]) / self.step[:, None]
+        cell = jnp.clip(jnp.floor(place), 0, last).astype(int)
+        left = jnp.take_along_axis(self.values, cell, axis=-1)
+        right = jnp.take_along_axis(self.values, cell + 1, axis=-1)
+        inside = left + (right - left) * jnp.clip(place - cell, 0.0, 1.0)
+        first = jnp.maximum(self.values[:, 1] - self.values[:, 0], 0.0)[:, None]
+        final = jnp.minimum(self.values[:, -1] - self.values[:, -2], 0.0)[:, None]
+        below, above = jnp.minimum(place, 0.0), jnp.maximum(place - (last + 1), 0.0)
+        return inside + first * below + final * above
+
+
+def likelihood_table(problem: FamilyProblem, progress: Progress | None = None) -> LikelihoodTable:
+    """Tabulate the exact likelihood of every group; it is level where there is no record.
+
+    Args:
+        problem: with a weak prior, which says where to look and is divided out again.
+        progress: called with groups done and in all.
+    """
+    groups = len(problem.z)
+    start, step = np.full(groups, -1.0), np.full(groups, 2.0 / (TABLE_POINTS - 1))
+    values = np.zeros((groups, TABLE_POINTS))
+    there = np.flatnonzero(problem.n > 0)
+    some = _of_groups(problem, there)
+    done = 0
+    with one_blas_thread():
+        for rows in exact.rows_by_size(some) if len(there) else []:
+            for part, density in exact.densities(some, rows):
+                log_prior = parameter_grid.point_moments(some, density.v).log_prior
+                for group, row in zip(there[part], density.values, strict=True):
+                    start[group], step[group], values[group] = _row(density.v, row, log_prior)
+                done += len(part)
+                if progress is not None:
+                    progress(done, groups)
+    return LikelihoodTable(*map(jnp.asarray, (start, step, values)))
+
+
+def _of_groups(problem: FamilyProblem, rows: np.ndarray) -> FamilyProblem:
+    counted = None if problem.counted is None else problem.counted[rows]
+    return replace(problem, z=problem.z[rows], n=problem.n[rows], counted=counted)
+
+
+def _row(
+    v: np.ndarray, density: np.ndarray, log_prior: np.ndarray
+) -> tuple[float, float, np.ndarray]:
+    """Return start, step and values of one group's table."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(density) - log_prior
+    usable = np.isfinite(log_prior)
+    logs = np.where(np.isfinite(logs), logs, -np.inf)[usable]
+    v = v[usable]
+    logs = np.maximum(logs - logs.max(), LEAST_LOG_LIKELIHOOD)
+    near = np.flatnonzero(logs > -TABLE_DEPTH)
+    low, high = v[max(near[0] - 1, 0)], v[min(near[-1] + 1, len(v) - 1)]
+    even = np.linspace(low, high, TABLE_POINTS)
+    return float(low), float(even[1] - even[0]), np.interp(even, v, logs)
+
+
+# -- the population --------------------------------------------------------------------------------
+
+
+class GroupLaw(NamedTuple):
+    """What the population says of each group: link(μ_g), and κ, which all share."""
+
+    centre: jax.Array
+    concentration: jax.Array
+
+
+def group_law(domain: Domain, beta: jax.Array, spread: jax.Array, features: jax.Array) -> GroupLaw:
+    """Return the law of every group's parameter, given the population."""
+    size = 1 / jnp.maximum(spread, 1e-12) ** 2
+    kappa = size - 1 if domain == "unit" else size
+    return GroupLaw(features @ beta, jnp.clip(kappa, 1e-6, MAX_CONCENTRATION))
+
+
+def log_density(domain: Domain, law: GroupLaw, v: jax.Array) -> jax.Array:
+    """Return log p(v | population) for v (group, point)."""
+    centre, k = law.centre[:, None], law.concentration
+    if domain == "positive":
+        d = v - centre
+        return k * (d - jnp.exp(jnp.minimum(d, 500.0)) + jnp.log(k)) - gammaln(k)
+    a, b = k * jax.nn.sigmoid(centre), k * jax.nn.sigmoid(-centre)
+    return a * jax.nn.log_sigmoid(v) + b * jax.nn.log_sigmoid(-v) - betaln(a, b)
+
+
+def _population_window(domain: Domain, law: GroupLaw) -> tuple[jax.Array, jax.Array]:
+    """Return ends in v beyond which the population's density is below e^-20 of its peak."""
+    k = law.concentration
+    if domain == "positive":
+        slope_left, slope_right, curvature = k, k, k
+    else:
+        slope_left = k * jax.nn.sigmoid(law.centre)
+        slope_right = k * jax.nn.sigmoid(-law.centre)
+        curvature = slope_left * slope_right / k
+    # Near the peak a parabola, far from it a line, whose slopes these are.
+    near = jnp.sqrt(2 * WINDOW_DEPTH / curvature)
+    low = law.centre - near - WINDOW_DEPTH / slope_left
+    high = law.centre + near + WINDOW_DEPTH / slope_right
+    return jnp.clip(low, -MAX_V, MAX_V), jnp.clip(high, -MAX_V, MAX_V)
+
+
+class Integrand(NamedTuple):
+    """Log of likelihood times population (group, point) on an even grid: first point and step."""
+
+    start: jax.Array
+    step: jax.Array
+    logs: jax.Array
+
+
+def integrand(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> Integrand:
+    """Return the product of likelihood and population on a grid over where it is, by group."""
+
+    def product(v: jax.Array) -> jax.Array:
+        return table.at(v) + log_density(domain, law, v)
+
+    low, high = _population_window(domain, law)
+    share = jnp.linspace(0.0, 1.0, COARSE_POINTS)
+    length = table.step * (table.values.shape[-1] - 1)
+    own = table.start[:, None] + length[:, None] * share
+    shared = low[:, None] + (high - low)[:, None] * share
+    points = jnp.concatenate([own, shared], axis=1)
+    gap = jnp.stack([length, high - low], axis=1) / (COARSE_POINTS - 1)
+    gaps = jnp.repeat(gap, COARSE_POINTS, axis=1, total_repeat_length=2 * COARSE_POINTS)
+    logs = product(points)
+    kept = logs > logs.max(axis=1, keepdims=True) - WINDOW_DEPTH
+    first = jnp.where(kept, points - gaps, jnp.inf).min(axis=1)
+    last = jnp.where(kept, points + gaps, -jnp.inf).max(axis=1)
+    first, last = map(jax.lax.stop_gradient, (first, last))
+    step = (last - first) / (FINE_POINTS - 1)
+    return Integrand(first, step, product(first[:, None] + step[:, None] * jnp.arange(FINE_POINTS)))
+
+
+def log_marginal(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> jax.Array:
+    """Return Σ_g log ∫ p(z_g | v) p(v | population) dv."""
+    _, step, logs = integrand(domain, table, law)
+    return (jax.scipy.special.logsumexp(logs, axis=1) + jnp.log(step)).sum()
+
+
+def draw_groups(key: jax.Array, domain: Domain, table: LikelihoodTable, law: GroupLaw) -> jax.Array:
+    """Draw v of every group given the population, by the inverse CDF."""
+    start, step, logs = integrand(domain, table, law)
+    density = jnp.exp(logs - logs.max(axis=1, keepdims=True))
+    cells = jnp.cumsum((density[:, 1:] + density[:, :-1]) / 2, axis=1)
+    target = jax.random.uniform(key, (len(start), 1)) * cells[:, -1:]
+    cell = jnp.minimum((cells <= target).sum(axis=1, keepdims=True), FINE_POINTS - 2)
+    before = jnp.where(cell > 0, jnp.take_along_axis(cells, jnp.maximum(cell - 1, 0), axis=1), 0.0)
+    left = jnp.take_along_axis(density, cell, axis=1)
+    right = jnp.take_along_axis(density, cell + 1, axis=1)
+    # The share x of a cell: left x + (right - left) x²/2 = rest.
+    rest = target - before
+    root = jnp.sqrt(jnp.maximum(left**2 + 2 * (right - left) * rest, 0.0))
+    share = jnp.clip(2 * rest / jnp.maximum(left + root, 1e-300), 0.0, 1.0)
+    return start + step * (cell + share)[:, 0]
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_marginals(
+    domain: Domain, table: LikelihoodTable, features: jax.Array, psi: jax.Array
+) -> jax.Array:
+    def one(p: jax.Array) -> jax.Array:
+        return log_marginal(domain, table, group_law(domain, p[:-1], jnp.exp(p[-1]), features))
+
+    return jax.vmap(one)(psi)
+
+
+@partial(jax.jit, static_argnums=1)
+def _group_draws(
+    key: jax.Array, domain: Domain, table: LikelihoodTable, features: jax.Array, psi: jax.Array
+) -> jax.Array:
+    def one(key: jax.Array, p: jax.Array) -> jax.Array:
+        law = group_law(domain, p[:-1], jnp.exp(p[-1]), features)
+        return draw_groups(key, domain, table, law)
+
+    return jax.vmap(one)(jax.random.split(key, len(psi)), psi)
+
+
+def _blocks(groups: int, psi: np.ndarray) -> list[np.ndarray]:
+    """Return rows in blocks of one size, so that one shape is compiled; the last is filled up."""
+    size = max(1, min(MAX_BLOCK, POINTS_AT_ONCE // (groups * FINE_POINTS)))
+    filled = np.pad(psi, ((0, -len(psi) % size), (0, 0)), mode="edge")
+    return np.split(filled, len(filled) // size)
+
+
+def all_log_marginals(
+    domain: Domain, table: LikelihoodTable, features: jax.Array, psi: np.ndarray
+) -> np.ndarray:
+    """Return the log marginal likelihood of each population, a row (β…, log ω)."""
+    blocks = _blocks(len(features), psi)
+    parts = [_log_marginals(domain, table, features, jnp.asarray(b)) for b in blocks]
+    return np.concatenate(parts)[: len(psi)]
+
+
+def all_group_draws(
+    key: jax.Array, domain: Domain, table: LikelihoodTable, features: jax.Array, psi: np.ndarray
+) -> np.ndarray:
+    """Draw v (population, group) given each population, a row (β…, log ω)."""
+    blocks = _blocks(len(features), psi)
+    keys = jax.random.split(key, len(blocks))
+    pairs = zip(keys, blocks, strict=True)
+    parts = [_group_draws(k, domain, table, features, jnp.asarray(b)) for k, b in pairs]
+    return np.concatenate(parts)[: len(psi)]
