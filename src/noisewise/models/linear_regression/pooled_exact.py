@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.inference import adaptation, hmc
+from noisewise.inference.population import POPULATION_ESS, POPULATION_RHAT
 from noisewise.models.linear_regression import pooled_density, pooled_population
 from noisewise.models.linear_regression.coordinates import Shape, full_rank
 from noisewise.models.linear_regression.initial_values import (
@@ -54,10 +55,6 @@ FEWEST_SWEEPS = 1000
 """Sweeps after which convergence is first judged (chosen)."""
 MAX_SWEEPS = 8000
 """Sweeps at the most (chosen: where noise dominates, 4,000 suffice for 500 groups)."""
-POPULATION_RHAT = 1.02
-"""R-hat below which the population's chains are taken to agree (chosen)."""
-POPULATION_ESS = 200
-"""Effective draws that are wanted of every number of the population (chosen)."""
 RUNG = 25
 """Sweeps of either heated rung, with the population fixed (chosen)."""
 WINDOWS = (60, 100, 140)
@@ -132,7 +129,7 @@ class SweepDraws(NamedTuple):
     phi: jax.Array
 
 
-def _setting(problem: PooledProblem) -> Setting:
+def setting_of(problem: PooledProblem) -> Setting:
     regression = problem.regression
     d = len(regression.x)
     population = PopulationShape(d, problem.features.shape[1], problem.parents is not None)
@@ -473,7 +470,7 @@ def _learnt_covariance(history: np.ndarray, guess: np.ndarray) -> np.ndarray:
 class PooledDraws:
     """Draws in the box: θ (draw, p, chain, group), log σ² (draw, chain, group), φ (draw, …, chain).
 
-    ``rhat`` and ``ess`` of every coordinate of φ, over all sweeps.
+    ``rhat`` and ``ess`` of the numbers that were judged.
     """
 
     theta: np.ndarray
@@ -486,11 +483,6 @@ class PooledDraws:
     failures: int
     seconds: tuple[float, float]
 
-    @property
-    def converged(self) -> bool:
-        """Return whether the population is known."""
-        return bool((self.rhat < POPULATION_RHAT).all() and (self.ess >= POPULATION_ESS).all())
-
 
 def sample(
     problem: PooledProblem,
@@ -498,6 +490,7 @@ def sample(
     chains: int,
     draws: int,
     tick: Callable[[int], None] = lambda sweeps: None,
+    judged: Callable[[np.ndarray], np.ndarray] = lambda phi: phi.transpose(1, 2, 0),
     max_sweeps: int = MAX_SWEEPS,
 ) -> PooledDraws:
     """Sample groups and population together, until the population is known.
@@ -508,10 +501,12 @@ def sample(
         chains: independent populations.
         draws: kept per chain.
         tick: called with the number of sweeps done, after every block.
+        judged: the numbers (…, chain, draw) whose convergence counts, of φ (draw, coordinate,
+            chain).
         max_sweeps: after which it stops anyway.
     """
     begin = time.perf_counter()
-    setting, data = _setting(problem), _data(problem)
+    setting, data = setting_of(problem), _data(problem)
     rng = np.random.default_rng([seed, 13])
     key = jax.random.key(seed)
     state, spread = start(rng, problem, setting, chains)
@@ -532,7 +527,7 @@ def sample(
         kept.add(block)
         tick(kept.sweeps)
         if kept.full:
-            rhat, ess = kept.diagnosis()
+            rhat, ess = diagnose(judged(kept.arrays()[2]))
             known = (rhat < POPULATION_RHAT).all() and (ess >= POPULATION_ESS).all()
             if known or 2 * kept.stride * draws > max_sweeps:
                 break
@@ -546,12 +541,11 @@ def sample(
 
 
 class _Kept:
-    """Draws kept of the sweeps so far: every stride-th of the groups, all of the population."""
+    """Draws kept of the sweeps so far: every stride-th."""
 
     def __init__(self, draws: int, stride: int) -> None:
         self.draws, self.stride, self.sweeps = draws, stride, 0
         self.groups: list[tuple[np.ndarray, ...]] = []
-        self.population: list[np.ndarray] = []
 
     def add(self, block: SweepDraws) -> None:
         """Keep a block."""
@@ -559,7 +553,6 @@ class _Kept:
         rows = slice(begin, None, self.stride)
         arrays = [np.asarray(a[rows]) for a in block]
         self.groups += zip(*arrays, strict=True)
-        self.population.append(np.asarray(block.phi))
         self.sweeps += len(block.phi)
 
     @property
@@ -571,11 +564,6 @@ class _Kept:
         """Drop every second draw, and keep half as many from now on."""
         self.groups = self.groups[1::2]
         self.stride *= 2
-
-    def diagnosis(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return R-hat and effective draws of φ."""
-        phi = np.concatenate(self.population)
-        return diagnose(np.moveaxis(phi, 0, -1))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Return what is kept, draws first."""

@@ -51,7 +51,11 @@ from noisewise.models.linear_regression.pooled_density import (
     GroupStatistic,
     PopulationLaw,
 )
-from noisewise.numerics.distributions import gamma
+from noisewise.numerics.distributions import (
+    draw_bartlett_factors,
+    draw_inverse_wishart_factors,
+    gamma,
+)
 from noisewise.numerics.matrices import (
     Matrix,
     cholesky,
@@ -237,6 +241,38 @@ def log_hyperprior(phi: jax.Array, shape: PopulationShape, prior: PopulationPrio
     eta = phi[shape.blocks()["x_df"][0]]
     inside = (eta >= 0) & (eta <= np.log(MOST_DEGREES))
     return jnp.where(inside, value[..., 0], -jnp.inf)
+
+
+def draw_law(
+    rng: np.random.Generator, shape: PopulationShape, prior: PopulationPrior, number: int
+) -> PopulationLaw:
+    """Draw populations from the hyperprior, as many as chains."""
+    d, p = shape.d, shape.p
+    spread, sd = (np.asarray(a)[:, 0, 0] for a in prior)
+
+    def chains_last(array: np.ndarray) -> jax.Array:
+        return jnp.asarray(np.moveaxis(array, 0, -1)[..., None])
+
+    def covariance(scales: np.ndarray) -> jax.Array:
+        size = len(scales)
+        a = scales**-2 / rng.standard_gamma(0.5, (number, size))
+        root = np.eye(size) * np.sqrt(2 * DEGREES / a)[..., None]
+        df = np.full(number, DEGREES + size - 1)
+        return chains_last(draw_inverse_wishart_factors(rng, root, df))
+
+    half = np.full(d, 0.5)
+    scatter = draw_bartlett_factors(rng, np.full(number, d + 3.0), d, d)
+    return PopulationLaw(
+        chains_last(sd * rng.standard_normal((number, shape.k, p))),
+        covariance(spread),
+        covariance(spread) if shape.nested else None,
+        chains_last(LEVEL[0] + LEVEL[1] * rng.standard_normal(number)),
+        covariance(half[:1])[0, 0],
+        chains_last(X_MEAN_SD * rng.standard_normal((number, d))),
+        covariance(half),
+        chains_last(scatter * np.sqrt(X_SCALE / (d + 3))),
+        chains_last(np.exp(rng.uniform(0, np.log(MOST_DEGREES), number)) + d + 1),
+    )
 
 
 # What groups hold while the population moves.
