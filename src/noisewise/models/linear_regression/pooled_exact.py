@@ -492,6 +492,7 @@ def sample(
     tick: Callable[[int], None] = lambda sweeps: None,
     judged: Callable[[np.ndarray], np.ndarray] = lambda phi: phi.transpose(1, 2, 0),
     max_sweeps: int = MAX_SWEEPS,
+    fixed: jax.Array | None = None,
 ) -> PooledDraws:
     """Sample groups and population together, until the population is known.
 
@@ -504,18 +505,22 @@ def sample(
         judged: the numbers (…, chain, draw) whose convergence counts, of φ (draw, coordinate,
             chain).
         max_sweeps: after which it stops anyway.
+        fixed: coordinates φ (coordinate, chain) of a population that is known, and does not move.
     """
     begin = time.perf_counter()
     setting, data = setting_of(problem), _data(problem)
     rng = np.random.default_rng([seed, 13])
     key = jax.random.key(seed)
     state, spread = start(rng, problem, setting, chains)
-    state, steps = _warm_up(key, state, problem, setting, data, spread, tick)
+    if fixed is not None:
+        state = state._replace(phi=fixed)
+    free = fixed is None
+    state, steps = _warm_up(key, state, problem, setting, data, spread, tick, free=free)
     warm = time.perf_counter() - begin
     first = -(-FEWEST_SWEEPS // draws)
     kept = _Kept(draws, first)
     divergences = jnp.zeros(len(problem.regression.n), int)
-    plan = _plan(adaptation.sampling_schedule(SWEEPS_PER_CALL), free=True, adapt=False)
+    plan = _plan(adaptation.sampling_schedule(SWEEPS_PER_CALL), free=free, adapt=False)
     number = 0
     while True:
         fresh = jax.random.fold_in(jax.random.fold_in(key, 1), number)
@@ -529,7 +534,7 @@ def sample(
         if kept.full:
             rhat, ess = diagnose(judged(kept.arrays()[2]))
             known = (rhat < POPULATION_RHAT).all() and (ess >= POPULATION_ESS).all()
-            if known or 2 * kept.stride * draws > max_sweeps:
+            if known or fixed is not None or 2 * kept.stride * draws > max_sweeps:
                 break
             kept.thin()
     theta, log_variance, phi_kept = kept.arrays()
@@ -602,6 +607,8 @@ def _warm_up(
     data: GroupData,
     spread: jax.Array,
     tick: Callable[[int], None],
+    *,
+    free: bool,
 ) -> tuple[SweepState, dict[str, jax.Array]]:
     """Return chains that have adapted, and the proposals of the population."""
     schedule = adaptation.warmup_schedule(rungs=2, rung=RUNG, windows=WINDOWS)
@@ -610,14 +617,14 @@ def _warm_up(
     history: list[np.ndarray] = []
     blocks = adaptation.in_blocks(schedule, SWEEPS_PER_CALL)
     for number, block in enumerate(blocks):
-        free = number * SWEEPS_PER_CALL >= 2 * RUNG
+        moves = free and number * SWEEPS_PER_CALL >= 2 * RUNG
         fresh = jax.random.fold_in(jax.random.fold_in(key, 0), number)
-        plan = _plan(block, free=free, adapt=True)
+        plan = _plan(block, free=moves, adapt=True)
         state, (draws, _) = advance(
             setting, state, data, problem.prior, spread, steps, fresh, plan
         )
         tick(0)
-        if free:
+        if moves:
             history.append(np.asarray(draws.phi))
         # The last block only settles the scales.
         if len(history) > 1 and number < len(blocks) - 1:
