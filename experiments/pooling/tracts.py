@@ -65,9 +65,7 @@ def of_the_model(rng: np.random.Generator, n: np.ndarray) -> Tracts:
     return theta, np.array(sums)
 
 
-def beta_tracts(
-    rng: np.random.Generator, n: np.ndarray, theta: np.ndarray | None = None
-) -> Tracts:
+def beta_tracts(rng: np.random.Generator, n: np.ndarray, theta: np.ndarray | None = None) -> Tracts:
     """Draw tracts with beta-distributed x, and y clamped to its bounds."""
     if theta is None:
         theta = rng.multivariate_normal(MEAN, covariance(), len(n))

@@ -1,9 +1,9 @@
 """Pooled regressions, plainly: the generative model in NumPy and SciPy, group by group.
 
-    l0 ~ N(log 0.1, 2²), w, sd(T), sd(Ω) half-t₂ by Huang and Wand, B ~ N(0, c²), μ0 ~ N(0, 1),
-    Σ0 ~ Wishart(d + 3, 0.1 I / (d + 3)), log(ν - d - 1) ~ U(0, log 300)
-    θ_g ~ N(Bᵀu_g + F_c ω_c, T), log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω), τ²_g ~ IW(νΣ0, ν)
-    records x ~ N(μ_g, τ²_g), y ~ N(θ_gᵀ(x, 1), σ²_g); z = sums of products and totals + noise.
+l0 ~ N(log 0.1, 2²), w, sd(T), sd(Ω) half-t₂ by Huang and Wand, B ~ N(0, c²), μ0 ~ N(0, 1),
+Σ0 ~ Wishart(d + 3, 0.1 I / (d + 3)), log(ν - d - 1) ~ U(0, log 300)
+θ_g ~ N(Bᵀu_g + F_c ω_c, T), log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω), τ²_g ~ IW(νΣ0, ν)
+records x ~ N(μ_g, τ²_g), y ~ N(θ_gᵀ(x, 1), σ²_g); z = sums of products and totals + noise.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from noisewise.models.linear_regression.pooled_population import PopulationShape
 from noisewise.numerics.matrices import entries, stacked
 from tests.reference import pooled_reference as reference
 
-
 SPREAD, COEFFICIENTS = 0.3, 1.0
 
 
@@ -104,9 +103,7 @@ def drawn(
     )
     setting = Setting(full_rank(d + 1), PopulationShape(d, k, nested), (mechanism,))
     phi = pooled_population.coordinates_of(stacked_laws(laws))
-    return Drawn(
-        phi, jnp.asarray(position), jnp.asarray(np.moveaxis(white, -1, 0)), data, setting
-    )
+    return Drawn(phi, jnp.asarray(position), jnp.asarray(np.moveaxis(white, -1, 0)), data, setting)
 
 
 def groups_at(position, white, data, shape):

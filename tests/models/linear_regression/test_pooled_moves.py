@@ -26,7 +26,9 @@ BLOCKS = {
 
 
 def prior_of(p: int) -> PopulationPrior:
-    return PopulationPrior(jnp.full((p, 1, 1), pooled_states.SPREAD), jnp.full((p, 1, 1), pooled_states.COEFFICIENTS))
+    return PopulationPrior(
+        jnp.full((p, 1, 1), pooled_states.SPREAD), jnp.full((p, 1, 1), pooled_states.COEFFICIENTS)
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -152,7 +152,11 @@ class RegressionAnalyst(Analyst[Any]):
             )
         # The default of exact knows no units and fits all; those of other methods do not.
         given = {"response", "covariates"} <= {*(question.prior or ())}
-        if not pooled and not given and not (problem.scale_free and question.method in (None, "exact")):
+        if (
+            not pooled
+            and not given
+            and not (problem.scale_free and question.method in (None, "exact"))
+        ):
             warnings += filter(None, [prior_check.caution(problem)])
         return tuple(warnings)
 

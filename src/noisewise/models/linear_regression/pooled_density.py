@@ -61,6 +61,9 @@ INFORMATION_SHARE = 0.6
 ``exact.py``)."""
 LEAST_DEGREES = 1e-6
 """How far (n - 1)/2 stays above the pole of the Wishart's constant, where n is secret (chosen)."""
+OUTSIDE = 1e10
+"""Taken off the log density where a secret n is too small for a scatter of full rank (chosen):
+never accepted."""
 
 
 class PopulationLaw(NamedTuple):
@@ -291,11 +294,12 @@ def _log_gamma(a: jax.Array, d: int) -> jax.Array:
 
 
 def _terms_of_n(n: jax.Array, q: int) -> jax.Array:
-    """Return c(n) of a secret n, with a flat prior, as ``collapsed.py`` derives it."""
+    """Return c(n) of a secret n, with a flat prior above q, as ``collapsed.py`` derives it."""
     powers = q / 2 + q * (n - q - 2) / 2 + q * (q + 1) / 2 + 1
     least = (q - 1) / 2 + LEAST_DEGREES
     return (
         powers * jnp.log(n)
+        - jnp.where(n < q + 1, OUTSIDE, 0.0)
         + 0.5 * (n - 1) * q * jnp.log(jnp.pi)
         - _log_gamma(jnp.maximum((n - 1) / 2, least), q)
         - 0.5 * n * jnp.log(2 * jnp.pi)

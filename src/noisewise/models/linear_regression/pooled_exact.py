@@ -620,9 +620,7 @@ def _warm_up(
         moves = free and number * SWEEPS_PER_CALL >= 2 * RUNG
         fresh = jax.random.fold_in(jax.random.fold_in(key, 0), number)
         plan = _plan(block, free=moves, adapt=True)
-        state, (draws, _) = advance(
-            setting, state, data, problem.prior, spread, steps, fresh, plan
-        )
+        state, (draws, _) = advance(setting, state, data, problem.prior, spread, steps, fresh, plan)
         tick(0)
         if moves:
             history.append(np.asarray(draws.phi))

@@ -93,6 +93,30 @@ class PooledQuestion:
         """Return the shape of the population."""
         return pooled_exact.setting_of(self.problem).population
 
+    @property
+    def words(self) -> str:
+        """Return the prior in words."""
+        return POOLED_WORDS.format(prior=self.prior)
+
+    def named(self, law: PopulationLaw) -> dict[str, np.ndarray]:
+        """Return the population's parameters by name, in the user's units."""
+        return population_draws(law, self.regression, self.features)
+
+    def prior_draws(self, number: int) -> dict[str, np.ndarray]:
+        """Draw the coefficients of a group with average features from the prior."""
+        return prior_draws(self, number)
+
+    def with_sums(self, z: np.ndarray) -> PooledQuestion:
+        """Return the question of other sums."""
+        n, q = self.regression.n, len(self.regression.x) + 1
+        sizes = np.maximum(z[:, -1], q + 2) if self.regression.noisy_n else n
+        return replace(self, regression=replace(self.regression, z=z, n=sizes))
+
+    def with_sizes(self, n: float) -> PooledQuestion:
+        """Return the question with n records in every group."""
+        sizes = np.full(len(self.regression.n), n)
+        return replace(self, regression=replace(self.regression, n=sizes))
+
     def run(
         self, seed: int, chains: int, draws: int, progress: Progress | None = None
     ) -> RegressionPosterior:
@@ -217,16 +241,185 @@ def run(
     names, drawn = (*regression.x, "intercept"), named(sampled.phi)
     population = PopulationPosterior(
         drawn,
-        prior_population(problem, features, shape),
+        prior_population(question),
         deviations=tuple(name for name in drawn if name.startswith("sd of ")),
         variance={name: _between(drawn, name, features) for name in names},
         features=features,
     )
     return replace(
         post,
-        prior=POOLED_WORDS.format(prior=question.prior),
+        prior=question.words,
         population=population,
-        prior_draws=partial(prior_draws, problem, features, shape),
+        prior_draws=partial(prior_draws, question),
+    )
+
+
+def _between(
+    drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures
+) -> np.ndarray:
+    """Return the mean variance between groups about what features say."""
+    value = (drawn[f"sd of {name}"] ** 2).mean()
+    if features.parent is not None:
+        value = value + (drawn[f"sd of {name} between {features.parent}"] ** 2).mean()
+    return np.asarray(value)
+
+
+def prior_population(question: PooledQuestion) -> dict[str, np.ndarray]:
+    """Return draws of the population before any release was seen, by name."""
+    rng = np.random.default_rng(0)
+    prior = question.problem.prior
+    return question.named(pooled_population.draw_law(rng, question.shape, prior, PRIOR_DRAWS))
+
+
+def prior_draws(self, number: int) -> dict[str, np.ndarray]:
+        """Draw the coefficients of a group with average features from the prior."""
+        return prior_draws(self, number)
+
+    def with_sums(self, z: np.ndarray) -> PooledQuestion:
+        """Return the question of other sums."""
+        n, q = self.regression.n, len(self.regression.x) + 1
+        sizes = np.maximum(z[:, -1], q + 2) if self.regression.noisy_n else n
+        return replace(self, regression=replace(self.regression, z=z, n=sizes))
+
+    def with_sizes(self, n: float) -> PooledQuestion:
+        """Return the question with n records in every group."""
+        sizes = np.full(len(self.regression.n), n)
+        return replace(self, regression=replace(self.regression, n=sizes))
+
+    def run(
+        self, seed: int, chains: int, draws: int, progress: Progress | None = None
+    ) -> RegressionPosterior:
+        """Sample groups and population together, and return the posterior of both."""
+        return run(self, seed, chains, draws, progress)
+
+
+def rotated(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return features (group, k) with orthogonal columns, and the rotation that made them so.
+
+    The constant stays: standardised features are orthogonal to it already. A rotation leaves
+    coefficients that are independent and alike in the prior so.
+    """
+    turn = np.eye(features.shape[1])
+    if features.shape[1] > 2:
+        turn[1:, 1:] = np.linalg.eigh(features[:, 1:].T @ features[:, 1:])[1]
+    return features @ turn, turn
+
+
+def _box_prior(problem: RegressionProblem, prior: Population) -> PopulationPrior:
+    """Return the scales of the hyperprior in the box."""
+    d, half = len(problem.x), problem.units.half
+    unit = np.append(half[:d], 1.0) / half[d]
+    names = (*problem.x, "intercept")
+    default = pooled_population.default_prior(d + 1)
+    spread = np.array(default.spread[:, 0, 0])
+    for k, name in enumerate(names):
+        given = prior.spread_of(name, np.nan)
+        spread[k] = spread[k] if np.isnan(given) else given * unit[k]
+    coefficients = np.array(default.coefficients[:, 0, 0])
+    if prior.coefficients is not None:
+        coefficients = prior.coefficients * unit
+    return PopulationPrior(
+        jnp.asarray(spread[:, None, None]), jnp.asarray(coefficients[:, None, None])
+    )
+
+
+def population_draws(
+    law: PopulationLaw, problem: RegressionProblem, features: PublicFeatures
+) -> dict[str, np.ndarray]:
+    """Return the population's parameters by name, in the user's units; arrays end as the law's."""
+    d, names = len(problem.x), (*problem.x, "intercept")
+    half, centre = problem.units.half, problem.units.centre
+    matrix, offset = problem.units.to_box
+    back = np.linalg.inv(matrix)
+    turn = rotated(features.values)[1]
+    coefficients = np.einsum("ij,jp...->ip...", turn, np.asarray(law.coefficients)[..., 0])
+    user = np.einsum("pq,kq...->kp...", back, coefficients)
+    mean = user[0] - (back @ offset)[:, None]
+    draws = {f"mean of {name}": mean[i] for i, name in enumerate(names)}
+    draws |= _spread(law.factor, back, names, "")
+    for k, (feature, unit) in enumerate(zip(features.names, features.unit, strict=True), start=1):
+        draws |= {f"{feature} on {name}": user[k, i] / unit for i, name in enumerate(names)}
+    if law.parent_factor is not None:
+        draws |= _spread(law.parent_factor, back, names, f" between {features.parent}")
+    draws["mean of log sigma2"] = np.asarray(law.level)[..., 0] + 2 * np.log(half[d])
+    draws["sd of log sigma2"] = np.asarray(law.level_sd)[..., 0]
+    x_spread, x_scale = (np.asarray(a)[..., 0] for a in (law.x_spread, law.x_scale))
+    for j, name in enumerate(problem.x):
+        level = np.asarray(law.x_mean)[j, ..., 0]
+        draws[f"mean of group means of {name}"] = centre[j] + half[j] * level
+        draws[f"sd of group means of {name}"] = half[j] * np.sqrt((x_spread[j] ** 2).sum(axis=0))
+        draws[f"{name} within groups"] = half[j] * np.sqrt((x_scale[j] ** 2).sum(axis=0))
+    draws["likeness of covariates within groups"] = np.asarray(law.x_df)[..., 0]
+    return draws
+
+
+def _spread(
+    factor: object, back: np.ndarray, names: tuple[str, ...], where: str
+) -> dict[str, np.ndarray]:
+    """Return deviations and correlations of coefficients in the user's units."""
+    root = np.einsum("pq,qr...->pr...", back, np.asarray(factor)[..., 0])
+    covariance = np.einsum("pr...,qr...->pq...", root, root)
+    sd = np.sqrt(np.einsum("pp...->p...", covariance))
+    draws = {f"sd of {name}{where}": sd[i] for i, name in enumerate(names)}
+    for i, name in enumerate(names):
+        for j in range(i):
+            label = f"correlation of {names[j]} and {name}{where}"
+            draws[label] = covariance[i, j] / np.maximum(sd[i] * sd[j], np.finfo(float).tiny)
+    return draws
+
+
+def run(
+    question: PooledQuestion,
+    seed: int,
+    chains: int,
+    draws: int,
+    progress: Progress | None = None,
+) -> RegressionPosterior:
+    """Sample groups and population together, and return the groups' posterior with both."""
+    problem, features, shape = question.problem, question.features, question.shape
+    regression = question.regression
+
+    def named(phi: np.ndarray) -> dict[str, np.ndarray]:
+        """Return parameters (chain, draw) by name of φ (draw, coordinate, chain)."""
+        count, _, chains = phi.shape
+        flat = jnp.asarray(np.moveaxis(phi, 1, 0).reshape(phi.shape[1], -1))
+        law = pooled_population.law_of(flat, shape)
+        drawn = population_draws(law, regression, features)
+        return {name: v.reshape(count, chains).T for name, v in drawn.items()}
+
+    def tick(sweeps: int) -> None:
+        if progress is not None:
+            progress(sweeps, pooled_exact.MAX_SWEEPS)
+
+    sampled = pooled_exact.sample(
+        problem, seed, chains, draws, tick, lambda phi: np.stack(list(named(phi).values()))
+    )
+    box = np.concatenate([sampled.theta, np.exp(sampled.log_variance)[:, None]], axis=1)
+    whole, shift = regression.units.from_box
+    user = np.einsum("ij,tjcg->igct", whole, box) + shift[:, None, None, None]
+    judged = [diagnose_groups(values) for values in user]
+    rhat, ess = (np.stack(side) for side in zip(*judged, strict=True))
+    details = {
+        "pooled": True,
+        "sweeps": sampled.sweeps,
+        "failures": sampled.failures,
+        "divergences": sampled.divergences,
+        "seconds": sampled.seconds,
+    }
+    post = posterior_from_user(regression, user, rhat, ess, "exact", details)
+    names, drawn = (*regression.x, "intercept"), named(sampled.phi)
+    population = PopulationPosterior(
+        drawn,
+        prior_population(question),
+        deviations=tuple(name for name in drawn if name.startswith("sd of ")),
+        variance={name: _between(drawn, name, features) for name in names},
+        features=features,
+    )
+    return replace(
+        post,
+        prior=question.words,
+        population=population,
+        prior_draws=partial(prior_draws, question),
     )
 
 
@@ -249,16 +442,12 @@ def prior_population(
     return population_draws(law, problem.regression, features)
 
 
-def prior_draws(
-    problem: PooledProblem, features: PublicFeatures, shape: PopulationShape, number: int,
-    seed: int = 0,
-) -> dict[str, np.ndarray]:  # fmt: skip
+def prior_draws(question: PooledQuestion, number: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Draw the coefficients of a group with average features, before any release was seen."""
     rng = np.random.default_rng(seed)
-    law = pooled_population.draw_law(rng, shape, problem.prior, number)
-    drawn = population_draws(law, problem.regression, features)
-    names = (*problem.regression.x, "intercept")
-    return new_group(rng, drawn, names, features, None)
+    law = pooled_population.draw_law(rng, question.shape, question.problem.prior, number)
+    names = (*question.regression.x, "intercept")
+    return new_group(rng, question.named(law), names, question.features, None)
 
 
 def new_group(

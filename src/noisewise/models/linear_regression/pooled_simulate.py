@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from noisewise.artifact import ArgumentError
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression import pooled_population
 from noisewise.models.linear_regression.initial_values import DrawnParameters, statistics_of
 from noisewise.models.linear_regression.pooled_density import PopulationLaw
 from noisewise.models.linear_regression.pooled_exact import PooledProblem
+from noisewise.models.linear_regression.pooled_posterior import PooledQuestion
 from noisewise.numerics.distributions import draw_inverse_wishart_factors
+from noisewise.simulate.trials import CHAINS, DRAWS, Outcome, Trials
+
+PLANNED_TRIALS = 10
+"""Simulated releases of a plan for every ε: each takes as long as an inference (chosen)."""
+REACH = 4
+"""Noise scales by which a noisy sum may lie outside what records in the box add up to (chosen)."""
+MAX_PROPOSALS = 100_000
+"""Populations that are drawn before a trial is given up (chosen)."""
 
 
 class DrawnRelease(NamedTuple):
@@ -62,6 +74,68 @@ def _sums(rng: np.random.Generator, drawn: DrawnParameters, n: np.ndarray) -> np
     return sums
 
 
-def with_sums(problem: PooledProblem, z: np.ndarray) -> PooledProblem:
-    """Return the problem with other sums."""
-    return replace(problem, regression=replace(problem.regression, z=z))
+@dataclass(frozen=True, eq=False)
+class PooledTrials(Trials[PooledQuestion]):
+    """Trials that are whole releases of pooled groups.
+
+    ``truth`` (row, parameter) is of all groups, release after release; or, where ``names`` has
+    parameters of the population, of the first group and of the population of every release.
+    """
+
+    releases: tuple[PooledQuestion, ...] = ()
+
+
+def from_prior(rng: np.random.Generator, question: PooledQuestion, trials: int) -> PooledTrials:
+    """Draw populations from the hyperprior, and a release of all groups from each.
+
+    Releases whose noisy sums could not come from records in the box are drawn anew, which keeps
+    calibration exact (``simulate.py``).
+    """
+    problem, regression = question.problem, question.regression
+    slack = regression.n[:, None] + REACH * regression.noise_scale
+    releases, truths, names = [], [], ()
+    for _ in range(trials):
+        for _ in range(MAX_PROPOSALS):
+            law = pooled_population.draw_law(rng, question.shape, problem.prior, 1)
+            drawn = draw_release(rng, law, problem)
+            if (np.abs(drawn.z) <= slack).all():
+                break
+        else:
+            raise ArgumentError(
+                f"prior: none of {MAX_PROPOSALS:,} populations drawn from it fits the bounds; give "
+                "a prior of the population that knows more"
+            )
+        releases.append(question.with_sums(drawn.z))
+        own = np.append(drawn.theta[0], np.exp(drawn.log_variance[0]))
+        shared = question.named(law)
+        truths.append([*regression.units.to_user(own), *(float(v[0]) for v in shared.values())])
+        names = (*regression.x, "intercept", "sigma2", *shared)
+    return PooledTrials(releases[0], np.array(truths), names, tuple(releases))
+
+
+def run(trials: PooledTrials, seed: int, progress: Progress | None = None) -> Outcome:
+    """Infer every release."""
+    draws, unconverged = [], 0.0
+    for number, question in enumerate(trials.releases):
+        post = question.run(seed + number, CHAINS, DRAWS)
+        own = ("sigma2", "intercept", *question.regression.x)
+        population = post.population.draws if post.population is not None else {}
+        if set(trials.names) == set(own):
+            of_groups = [
+                post.draws[name].reshape(len(post.keys or ()), -1) for name in trials.names
+            ]
+            draws += list(np.stack(of_groups, axis=-1))
+        else:
+            draws.append(
+                np.stack(
+                    [
+                        (post.draws[name][0] if name in own else population[name]).ravel()
+                        for name in trials.names
+                    ],
+                    axis=-1,
+                )
+            )
+        unconverged += not post.converged
+        if progress is not None:
+            progress(number + 1, len(trials.releases))
+    return Outcome(np.stack(draws), unconverged / len(trials.releases))
