@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from noisewise.models.linear_regression import pooled_exact, pooled_population
+from noisewise.models.linear_regression import pooled_population, pooled_start
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     Units,
@@ -112,7 +112,7 @@ def regression(z: np.ndarray, n: np.ndarray, epsilon: float) -> RegressionProble
     )  # fmt: skip
 
 
-def pooled(problem: RegressionProblem) -> pooled_exact.PooledProblem:
+def pooled(problem: RegressionProblem) -> pooled_start.PooledProblem:
     """Return the problem of pooled tracts without features."""
     ones = np.ones((len(problem.n), 1))
-    return pooled_exact.PooledProblem(problem, ones, None, pooled_population.default_prior(2))
+    return pooled_start.PooledProblem(problem, ones, None, pooled_population.default_prior(2))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.linear_regression import pooled_density, pooled_population
-from noisewise.models.linear_regression.coordinates import full_rank
-from noisewise.models.linear_regression.pooled_population import PopulationShape, Setting
+from noisewise.models.linear_regression import pooled_density, pooled_moves, pooled_population
+from noisewise.models.linear_regression.coordinates import Shape, full_rank
+from noisewise.models.linear_regression.pooled_moves import Setting
+from noisewise.models.linear_regression.pooled_population import PopulationShape
 from noisewise.numerics.matrices import entries, stacked
 from tests.reference import pooled_reference as reference
 
@@ -24,7 +26,7 @@ def lower(matrix: np.ndarray) -> np.ndarray:
 def stacked_laws(laws: list[reference.Law]) -> pooled_density.PopulationLaw:
     """Return populations, one for each chain."""
 
-    def over(values: list) -> jnp.ndarray:
+    def over(values: list[Any]) -> jax.Array:
         return jnp.asarray(np.moveaxis(np.array(values), 0, -1)[..., None])
 
     nested = laws[0].parents is not None
@@ -44,9 +46,9 @@ def stacked_laws(laws: list[reference.Law]) -> pooled_density.PopulationLaw:
 class Drawn(NamedTuple):
     """Exact draws (chain) from the joint distribution of population, groups and releases."""
 
-    phi: jnp.ndarray
-    position: jnp.ndarray
-    white_parents: jnp.ndarray
+    phi: jax.Array
+    position: jax.Array
+    white_parents: jax.Array
     data: pooled_density.GroupData
     setting: Setting
 
@@ -67,7 +69,7 @@ def drawn(
     k: int = 1,
     seed: int = 0,
 ) -> Drawn:
-    """Return as many draws as chains, with noise of scale 1 and a hyperprior narrower than usual."""
+    """Return as many draws as chains, with noise of scale 1 and a narrow hyperprior."""
     rng = np.random.default_rng(seed)
     groups, nested, p = len(sizes), parents is not None, d + 1
     features = np.linalg.qr(
@@ -106,14 +108,16 @@ def drawn(
     return Drawn(phi, jnp.asarray(position), jnp.asarray(np.moveaxis(white, -1, 0)), data, setting)
 
 
-def groups_at(position, white, data, shape):
+def groups_at(
+    position: jax.Array, white: jax.Array, data: pooled_density.GroupData, shape: Shape
+) -> pooled_moves.Groups:
     """Return the groups at a position (coordinate, chain, group)."""
     v, xi, zeta = pooled_density.position_parts(entries(position, 1), shape)
     at, _ = pooled_density.statistic(v, shape, data.n)
-    return pooled_population.Groups(at, xi, zeta, white)
+    return pooled_moves.Groups(at, xi, zeta, white)
 
 
-def flat(groups, position, shape):
+def flat(groups: pooled_moves.Groups, position: jax.Array, shape: Shape) -> jax.Array:
     """Return the position (coordinate, chain, group) of groups."""
     v = pooled_density.coordinates_of(groups.at, entries(position, 1)[: shape.statistic], shape)
     return jnp.concatenate([stacked(v), groups.xi[None], stacked(groups.zeta)])

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisewise.models.linear_regression import pooled_density, pooled_population
+from noisewise.models.linear_regression import pooled_density, pooled_moves, pooled_population
+from noisewise.models.linear_regression.pooled_moves import Setting
 from noisewise.models.linear_regression.pooled_population import PopulationPrior
 from noisewise.numerics.matrices import entries, stacked
 from tests.models.linear_regression import pooled_states
@@ -93,27 +94,31 @@ SIZES = (0, 1, 2, 5, 9, 30)
 
 
 @partial(jax.jit, static_argnums=(0, 5))
-def moved(name, key, phi, position, white, setting, data):
+def moved(
+    name: str, key: jax.Array, phi: jax.Array, position: jax.Array, white: jax.Array,
+    setting: Setting, data: pooled_density.GroupData,
+) -> tuple[jax.Array, ...]:  # fmt: skip
+    """Return φ, positions and ω after one move."""
     population = setting.population
     groups = pooled_states.groups_at(position, white, data, setting.shape)
     law, prior = pooled_population.law_of(phi, population), prior_of(population.p)
     if name in BLOCKS:
         block = population.block(*BLOCKS[name])
-        view = getattr(pooled_population, name)(groups, law, data, setting)
+        view = getattr(pooled_moves, name)(groups, law, data, setting)
         # Some chains take small steps, some large ones.
         step = jnp.eye(len(block))[..., None] * jnp.geomspace(0.01, 0.3, CHAINS)
-        phi, _ = pooled_population.random_walk(key, phi, view, block, step, prior, population, 2)
+        phi, _ = pooled_moves.random_walk(key, phi, view, block, step, prior, population, 2)
         groups = view.groups(pooled_population.law_of(phi, population))
     elif name == "conjugate":
         first, second = jax.random.split(key)
-        theta = pooled_population.draw_theta(first, groups, law, data)
-        law, groups = pooled_population.conjugate_moves(second, theta, groups, law, data, prior)
+        theta = pooled_moves.draw_theta(first, groups, law, data)
+        law, groups = pooled_moves.conjugate_moves(second, theta, groups, law, data, prior)
         phi = pooled_population.coordinates_of(law)
     elif name == "coefficients":
-        law = pooled_population.draw_coefficients(key, groups, law, data, prior)
+        law = pooled_moves.draw_coefficients(key, groups, law, data, prior)
         phi = pooled_population.coordinates_of(law)
     else:
-        groups = pooled_population.draw_parents(key, groups, law, data)
+        groups = pooled_moves.draw_parents(key, groups, law, data)
     return phi, pooled_states.flat(groups, position, setting.shape), groups.parents
 
 
@@ -124,13 +129,13 @@ def moved(name, key, phi, position, white, setting, data):
         ("carried_fit", "gaussian"),
     ],
 )
-def test_every_move_alone_leaves_the_joint_distribution_as_it_is(name, mechanism) -> None:
+def test_every_move_alone_leaves_the_joint_distribution_as_it_is(name: str, mechanism: str) -> None:
     check_move(name, mechanism, 1)
 
 
 @pytest.mark.evidence
 @pytest.mark.parametrize("name", [*BLOCKS, "conjugate", "coefficients", "parents"])
-def test_every_move_alone_leaves_it_as_it_is_with_two_covariates(name) -> None:
+def test_every_move_alone_leaves_it_as_it_is_with_two_covariates(name: str) -> None:
     check_move(name, "laplace", 2)
 
 
@@ -145,7 +150,8 @@ def check_move(name: str, mechanism: str, d: int) -> None:
     for number in range(8):
         key = jax.random.fold_in(jax.random.key(5), number)
         phi, position, white = moved(name, key, phi, position, white, setting, data)
-    assert np.isfinite(phi).all() and np.isfinite(position).all()
+    assert np.isfinite(phi).all()
+    assert np.isfinite(position).all()
     changed = white != first.white_parents if name == "parents" else phi != first.phi
     assert np.asarray(changed).any(axis=0).mean() > 0.4
     at, _ = pooled_density.statistic(entries(position, 1), setting.shape, data.n)

@@ -1,4 +1,4 @@
-"""Pooled groups against NUTS over everything: population, parameters and statistics, generatively."""
+"""Pooled groups against NUTS over population, parameters and statistics, generatively."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisewise.models.linear_regression import pooled_exact, pooled_population
+from noisewise.models.linear_regression import pooled_exact, pooled_population, pooled_start
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     Units,
@@ -112,7 +112,7 @@ def by_sweeps(z: np.ndarray, draws: int) -> dict[str, np.ndarray]:
         ("x",), "y", z, np.array(SIZES, float), False, NOISE, "gaussian", default_response(units),
         default_covariates(units), units, (0, 1, 2),
     )  # fmt: skip
-    pooled = pooled_exact.PooledProblem(
+    pooled = pooled_start.PooledProblem(
         problem, np.ones((3, 1)), None, pooled_population.default_prior(2)
     )
     sampled = pooled_exact.sample(pooled, 0, 4, draws, max_sweeps=draws)
@@ -122,7 +122,8 @@ def by_sweeps(z: np.ndarray, draws: int) -> dict[str, np.ndarray]:
         "B1": phi[0], "B2": phi[1], "sd1": phi[2], "sd2": phi[3],
         "rho": direction / np.sqrt(1 + direction**2), "l0": phi[5], "w": phi[6], "mu0": phi[7],
         "omega": phi[8], "sigma0": np.exp(2 * phi[9]), "df": np.exp(phi[10]) + 2,
-        "theta": sampled.theta.transpose(2, 0, 3, 1), "lambda": sampled.log_variance.transpose(1, 0, 2),
+        "theta": sampled.theta.transpose(2, 0, 3, 1),
+        "lambda": sampled.log_variance.transpose(1, 0, 2),
     }  # fmt: skip
 
 

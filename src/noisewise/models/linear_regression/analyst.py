@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 from noisewise.artifact import ArgumentError, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words
 from noisewise.formula import DesignColumn, parse
+from noisewise.inference.population import PublicFeatures
 from noisewise.inference.results import Posterior, Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.linear_regression import (
@@ -95,7 +96,7 @@ class RegressionAnalyst(Analyst[Any]):
         if _has_cells(releases[0]):
             return self._of_cells(releases, question)
         if question.pool is not None:
-            return self._pooled(releases, question)
+            return self._pooled(releases, question, question.pool)
         words = _plain_columns(releases[0], question)
         problems = [regression_problem(r, question.prior, **words) for r in releases]
         if question.prior and problems[0].cuts is not None:
@@ -105,14 +106,15 @@ class RegressionAnalyst(Analyst[Any]):
             )
         return problems[0] if len(problems) == 1 else combined_problem(problems)
 
-    def _pooled(self, releases: Sequence[Release], question: Question) -> PooledQuestion:
+    def _pooled(
+        self, releases: Sequence[Release], question: Question, features: PublicFeatures
+    ) -> PooledQuestion:
         """Return the problem of groups that learn from each other."""
         words = _plain_columns(releases[0], question)
         problems = [regression_problem(r, None, **words, empty=True) for r in releases]
         problem = problems[0] if len(problems) == 1 else combined_problem(problems)
         prior = population_prior(question.prior, (*problem.x, "intercept"))
-        assert question.pool is not None
-        return PooledQuestion(problem, question.pool, prior)
+        return PooledQuestion(problem, features, prior)
 
     def _of_cells(self, releases: Sequence[Release], question: Question) -> FactorProblem:
         """Return the problem of sums within cells, for the methods that take one."""

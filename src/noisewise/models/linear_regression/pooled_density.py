@@ -18,7 +18,8 @@ C Cᵀ = X̃ᵀX̃ and C t = X̃ᵀy: t | θ ~ N(Cᵀθ, σ²I), whatever the ra
 without an inverse of T, of S or of X̃ᵀX̃: T may vanish, and a group may have one record or none. With
 Ψn = νΣ₀ + n (L_x L_xᵀ + (x̄-μ)(x̄-μ)ᵀ) and m_v = min(q, n - 1) the rank of the scatter,
 
-    log p(v, ξ, ζ | ψ) = (n-1) Σ_(j ≤ m_v) l_j - ½ log|V| - ½ |t - Cᵀm|²_V - ½ (n-p) log σ² - RSS/2σ²
+    log p(v, ξ, ζ | ψ) = (n-1) Σ_(j ≤ m_v) l_j
+        - ½ log|V| - ½ (t - Cᵀm)ᵀ V⁻¹ (t - Cᵀm) - ½ (n-p) log σ² - RSS/2σ²
         + ½ ν log|νΣ₀| + logΓ_d((ν+n)/2) - logΓ_d(ν/2) - ½ (ν+n) log|Ψn| - ½ ξ² - ½ |ζ|² + c(n).
 
 *Few records.* All groups have the coordinates of a full scatter. Rows of L beyond the rank hold

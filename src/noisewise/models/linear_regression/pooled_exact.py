@@ -4,11 +4,10 @@ One sweep, in each chain with a population of its own: a Hamiltonian trajectory 
 the population (``pooled_density.py``); then the moves of ``pooled_population.py``: conjugate draws,
 random walks with the records fixed, and random walks that carry the records along.
 
-Chains start at what the sums of all groups together say (their noise grows as √G, they as G), spread
-by half a unit in every log scale. After two heated rungs with the population fixed, windows adapt
-steps and metrics of the groups as in ``exact.py``; the proposals of the population have the
-covariance of its recent draws in all chains and are scaled, per chain, to an acceptance of 30 %
-(H. Robbins, S. Monro, "A stochastic approximation method", 1951), in the warm-up only.
+After two heated rungs with the population fixed, windows adapt steps and metrics of the groups as
+in ``exact.py``; the proposals of the population have the covariance of its recent draws in all
+chains and are scaled, per chain, to an acceptance of 30 % (H. Robbins, S. Monro, "A stochastic
+approximation method", 1951), in the warm-up only.
 
 Sweeps go on, doubling, until the population has R-hat < 1.02 and 200 effective draws; thinned draws
 are kept. Arithmetic that fails keeps the old values, and is counted.
@@ -28,25 +27,17 @@ import numpy as np
 
 from noisewise.inference import adaptation, hmc
 from noisewise.inference.population import POPULATION_ESS, POPULATION_RHAT
-from noisewise.models.linear_regression import pooled_density, pooled_population
+from noisewise.models.linear_regression import pooled_density, pooled_moves, pooled_population
 from noisewise.models.linear_regression.coordinates import Shape, full_rank
-from noisewise.models.linear_regression.initial_values import (
-    DrawnParameters,
-    DrawnStatistics,
-    statistics_of,
-    towards,
+from noisewise.models.linear_regression.pooled_density import GroupData, PooledData
+from noisewise.models.linear_regression.pooled_moves import Groups, Setting
+from noisewise.models.linear_regression.pooled_population import PopulationPrior, PopulationShape
+from noisewise.models.linear_regression.pooled_start import (
+    PooledProblem,
+    start_law,
+    starting_positions,
 )
-from noisewise.models.linear_regression.pooled_density import GroupData, PooledData, PopulationLaw
-from noisewise.models.linear_regression.pooled_population import (
-    Groups,
-    PopulationPrior,
-    PopulationShape,
-    Setting,
-)
-from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.convergence import diagnose
-from noisewise.numerics.distributions import draw_inverse_wishart_factors
-from noisewise.numerics.gram_packing import unpack
 from noisewise.numerics.matrices import entries, stacked
 
 SWEEPS_PER_CALL = 50
@@ -69,10 +60,6 @@ FIXED_COVARIATE_STEPS = 4
 """Proposals of (Σ₀, ν) with records fixed (chosen)."""
 ACCEPTANCE = 0.3
 """Acceptance that the scales of proposals aim at (about that of the best random walks)."""
-SPREAD_DRAWS = 32
-"""Draws of a group's statistic from which the spread of its coordinates is taken (chosen)."""
-START_DF = 10.0
-"""ν - d - 1 at which chains start (chosen)."""
 
 WALKS = {
     "fixed_fit": ("coefficients", "factor", "parent_factor"),
@@ -82,20 +69,6 @@ WALKS = {
     "carried_fit": ("coefficients", "factor", "parent_factor"),
 }
 """The random walks, and what of the population moves in each."""
-
-
-@dataclass(frozen=True)
-class PooledProblem:
-    """A regression problem with groups, and what is public of its groups.
-
-    ``features`` (group, k), the constant first, their columns orthogonal; ``parents`` (group) the
-    place of every group's parent, or None.
-    """
-
-    regression: RegressionProblem
-    features: np.ndarray
-    parents: np.ndarray | None
-    prior: PopulationPrior
 
 
 class SweepState(NamedTuple):
@@ -130,6 +103,7 @@ class SweepDraws(NamedTuple):
 
 
 def setting_of(problem: PooledProblem) -> Setting:
+    """Return the shapes and mechanisms of a problem."""
     regression = problem.regression
     d = len(regression.x)
     population = PopulationShape(d, problem.features.shape[1], problem.parents is not None)
@@ -138,6 +112,7 @@ def setting_of(problem: PooledProblem) -> Setting:
 
 
 def _data(problem: PooledProblem) -> GroupData:
+    """Return what was released, as the density reads it."""
     regression = problem.regression
     return GroupData(
         jnp.asarray(regression.z.T[:, None]),
@@ -187,7 +162,7 @@ def advance(
             aim, state.chain, PooledData(data, law, centre), spread, groups_key, plan.schedule
         )
         groups = _groups(chain.position, state.white_parents, data, setting.shape)
-        theta = pooled_population.draw_theta(theta_key, groups, law, data)
+        theta = pooled_moves.draw_theta(theta_key, groups, law, data)
         draws = SweepDraws(theta, pooled_density.log_variance_of(groups.xi, law), state.phi)
         state = jax.lax.cond(
             plan.free,
@@ -225,9 +200,9 @@ def _population_moves(
     shape, old, before = setting.population, state.chain.position, state.phi
     keys = jax.random.split(key, 5)
     law = pooled_population.law_of(state.phi, shape)
-    law, groups = pooled_population.conjugate_moves(keys[0], theta, groups, law, data, prior)
-    groups = pooled_population.draw_parents(keys[1], groups, law, data)
-    law = pooled_population.draw_coefficients(keys[2], groups, law, data, prior)
+    law, groups = pooled_moves.conjugate_moves(keys[0], theta, groups, law, data, prior)
+    groups = pooled_moves.draw_parents(keys[1], groups, law, data)
+    law = pooled_moves.draw_coefficients(keys[2], groups, law, data, prior)
     phi = pooled_population.coordinates_of(law)
     scale = state.log_scale
     accepted = jnp.zeros_like(scale)
@@ -237,11 +212,11 @@ def _population_moves(
         number: int, share: float,
     ) -> tuple[jax.Array, Groups, jax.Array]:  # fmt: skip
         place = list(WALKS).index(name)
-        view = getattr(pooled_population, name)(
+        view = getattr(pooled_moves, name)(
             groups, pooled_population.law_of(phi, shape), data, setting
         )
         step = steps[name][..., None] * jnp.exp(scale[place])
-        phi, chance = pooled_population.random_walk(
+        phi, chance = pooled_moves.random_walk(
             key, phi, view, shape.block(*WALKS[name]), step, prior, shape, number
         )
         groups = view.groups(pooled_population.law_of(phi, shape))
@@ -310,125 +285,6 @@ def _unflattened(flat: tuple[Any, ...], shape: Shape) -> Groups:
     return Groups(at, xi, entries(zeta, 1), parents)
 
 
-# Starting values.
-
-
-def _overall(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance (q) of all records together, made valid."""
-    q = len(problem.x) + 1
-    second, totals = unpack(problem.z.sum(axis=0) / max(problem.n.sum(), 1.0), q)
-    mean = np.clip(totals, -1, 1)
-    values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
-    return mean, (vectors * np.clip(values, 1e-3, 1.0)) @ vectors.T
-
-
-def start_law(rng: np.random.Generator, problem: PooledProblem, chains: int) -> PopulationLaw:
-    """Return populations at which chains start."""
-    mean, covariance = _overall(problem.regression)
-    d = len(mean) - 1
-    p, k = d + 1, problem.features.shape[1]
-    slopes = np.linalg.solve(covariance[:d, :d], covariance[:d, d])
-    residual = max(covariance[d, d] - slopes @ covariance[:d, d], 1e-3)
-    spread = 0.5 * np.sqrt(residual)
-
-    def apart(*shape: int) -> np.ndarray:
-        return np.asarray(np.exp(0.5 * rng.standard_normal((*shape, chains, 1))))
-
-    def diagonal(sizes: np.ndarray) -> jax.Array:
-        return jnp.asarray(np.eye(len(sizes))[..., None, None] * sizes[:, None])
-
-    coefficients = np.zeros((k, p, chains, 1))
-    centre = np.append(slopes, mean[d] - slopes @ mean[:d])[:, None, None]
-    coefficients[0] = centre + 0.5 * spread * rng.standard_normal((p, chains, 1))
-    x_factor = np.linalg.cholesky(0.5 * covariance[:d, :d])[..., None, None]
-    return PopulationLaw(
-        jnp.asarray(coefficients),
-        diagonal(spread * apart(p)),
-        diagonal(spread * apart(p)) if problem.parents is not None else None,
-        jnp.asarray(np.log(0.5 * residual) + 0.5 * rng.standard_normal((chains, 1))),
-        jnp.asarray(0.5 * apart()),
-        jnp.asarray(mean[:d, None, None] + 0.2 * rng.standard_normal((d, chains, 1))),
-        jnp.asarray(x_factor * apart()),
-        jnp.asarray(x_factor * apart()),
-        jnp.asarray(START_DF * apart() + d + 1),
-    )
-
-
-def _drawn(
-    rng: np.random.Generator, problem: PooledProblem, law: PopulationLaw, xi: np.ndarray,
-    zeta: np.ndarray,
-) -> DrawnStatistics:  # fmt: skip
-    """Draw statistics (group, chain) of every group from its chain's population."""
-    regression, d = problem.regression, len(problem.regression.x)
-    groups, chains = xi.shape
-
-    def by_chain(array: jax.Array) -> np.ndarray:
-        return np.moveaxis(np.asarray(array)[..., 0], -1, 0)
-
-    white = rng.standard_normal((groups, chains, d + 1))
-    centre = np.einsum("gk,ckp->gcp", problem.features, by_chain(law.coefficients))
-    theta = centre + np.einsum("cij,gcj->gci", by_chain(law.factor), white)
-    variance = np.exp(by_chain(law.level) + by_chain(law.level_sd) * xi)
-    x_mean = by_chain(law.x_mean) + np.einsum("cij,gcj->gci", by_chain(law.x_spread), zeta)
-    df = by_chain(law.x_df)
-    scale = np.sqrt(df)[:, None, None] * by_chain(law.x_scale)
-    shape = (groups, chains)
-    x_factor = draw_inverse_wishart_factors(
-        rng, np.broadcast_to(scale, (*shape, d, d)), np.broadcast_to(df, shape)
-    )
-    # Of few records the coordinates are replaced afterwards.
-    sizes = np.broadcast_to(np.maximum(regression.n, d + 3)[:, None], shape)
-    if regression.noisy_n:
-        sizes = np.maximum(sizes + rng.laplace(0, regression.noise_scale, shape), d + 3)
-    return statistics_of(rng, DrawnParameters(theta, variance, x_mean, x_factor), sizes, d + 1)
-
-
-def _few_records(
-    rng: np.random.Generator, v: np.ndarray, drawn: DrawnStatistics, problem: RegressionProblem
-) -> np.ndarray:
-    """Return coordinates (group, chain, coordinate) with those that groups do not use drawn anew.
-
-    Rows of the factor beyond the rank hold its entries.
-    """
-    q = len(problem.x) + 1
-    if problem.noisy_n:
-        return v
-    v, white = v.copy(), rng.standard_normal(v.shape)
-    rank = np.clip(problem.n - 1, 0, q)
-    v[problem.n < 1, :, :q] = white[problem.n < 1, :, :q]
-    place = 2 * q
-    for j in range(q):
-        v[rank <= j, :, q + j] = white[rank <= j, :, q + j]
-        for k in range(j):
-            v[rank <= j, :, place] = drawn.factor[rank <= j, :, j, k]
-            v[rank <= k, :, place] = white[rank <= k, :, place]
-            place += 1
-    return v
-
-
-def _starts(
-    rng: np.random.Generator, problem: PooledProblem, law: PopulationLaw, chains: int
-) -> tuple[jax.Array, jax.Array]:
-    """Return starting positions (coordinate, chain, group) and spreads (coordinate, group)."""
-    regression, d = problem.regression, len(problem.regression.x)
-    groups = len(regression.n)
-
-    def positions(draws: int, *, near: bool) -> np.ndarray:
-        tiled = jax.tree.map(lambda a: jnp.repeat(a, draws // chains, axis=-2), law)
-        xi = rng.standard_normal((groups, draws))
-        zeta = rng.standard_normal((groups, draws, d))
-        drawn = _drawn(rng, problem, tiled, xi, zeta)
-        if near:
-            drawn = towards(rng, drawn, regression.z, regression.noise_scale)
-        v = _few_records(rng, drawn.coordinates(noisy_n=regression.noisy_n), drawn, regression)
-        return np.concatenate([v, xi[..., None], zeta], axis=-1)
-
-    number = chains * max(1, SPREAD_DRAWS // chains)
-    low, high = np.quantile(positions(number, near=False), [0.25, 0.75], axis=1)
-    start = positions(chains, near=True)
-    return jnp.asarray(start.transpose(2, 1, 0)), jnp.asarray((high - low).T / 1.349)
-
-
 def first_steps(phi: np.ndarray, shape: PopulationShape) -> np.ndarray:
     """Return guessed deviations (coordinate) of φ, for the first proposals."""
     places = shape.blocks()
@@ -461,9 +317,6 @@ def _learnt_covariance(history: np.ndarray, guess: np.ndarray) -> np.ndarray:
     deviations = np.sqrt(np.maximum(np.diag(own), 1e-8 * guess**2))
     weight = flat.shape[1] / (flat.shape[1] + 20 * len(guess))
     return np.asarray(weight * own + (1 - weight) * np.diag(deviations**2))
-
-
-# The run.
 
 
 @dataclass
@@ -580,7 +433,7 @@ def start(
 ) -> tuple[SweepState, jax.Array]:
     """Return the state of chains that have not moved yet, and the groups' spreads."""
     law = start_law(rng, problem, chains)
-    position, spread = _starts(rng, problem, law, chains)
+    position, spread = starting_positions(rng, problem, law, chains)
     parents = 1 if problem.parents is None else int(problem.parents.max()) + 1
     white = rng.standard_normal((setting.population.p, chains, parents))
     state = SweepState(

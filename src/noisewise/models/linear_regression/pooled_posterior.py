@@ -21,8 +21,8 @@ from noisewise.inference.population import PopulationPosterior, PublicFeatures
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import pooled_exact, pooled_population
 from noisewise.models.linear_regression.pooled_density import PopulationLaw
-from noisewise.models.linear_regression.pooled_exact import PooledProblem
 from noisewise.models.linear_regression.pooled_population import PopulationPrior, PopulationShape
+from noisewise.models.linear_regression.pooled_start import PooledProblem
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.posterior_draws import posterior_from_user
 from noisewise.models.linear_regression.problem import RegressionProblem
@@ -52,8 +52,8 @@ def population_prior(given: object, names: tuple[str, ...]) -> Population:
             'prior: pooled groups take {"population": nw.priors.Population(...)}, which is learnt '
             "from, in place of one prior for each group"
         )
-    unknown = [n for n in given.spread if n not in names] if isinstance(given.spread, Mapping) else []
-    if unknown:
+    by_name = given.spread if isinstance(given.spread, Mapping) else {}
+    if unknown := [name for name in by_name if name not in names]:
         raise ArgumentError(
             f"prior: spread: {unknown[0]!r} is no coefficient; there are {', '.join(names)}"
         )
@@ -254,9 +254,7 @@ def run(
     )
 
 
-def _between(
-    drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures
-) -> np.ndarray:
+def _between(drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures) -> np.ndarray:
     """Return the mean variance between groups about what features say."""
     value = (drawn[f"sd of {name}"] ** 2).mean()
     if features.parent is not None:
@@ -269,177 +267,6 @@ def prior_population(question: PooledQuestion) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     prior = question.problem.prior
     return question.named(pooled_population.draw_law(rng, question.shape, prior, PRIOR_DRAWS))
-
-
-def prior_draws(self, number: int) -> dict[str, np.ndarray]:
-        """Draw the coefficients of a group with average features from the prior."""
-        return prior_draws(self, number)
-
-    def with_sums(self, z: np.ndarray) -> PooledQuestion:
-        """Return the question of other sums."""
-        n, q = self.regression.n, len(self.regression.x) + 1
-        sizes = np.maximum(z[:, -1], q + 2) if self.regression.noisy_n else n
-        return replace(self, regression=replace(self.regression, z=z, n=sizes))
-
-    def with_sizes(self, n: float) -> PooledQuestion:
-        """Return the question with n records in every group."""
-        sizes = np.full(len(self.regression.n), n)
-        return replace(self, regression=replace(self.regression, n=sizes))
-
-    def run(
-        self, seed: int, chains: int, draws: int, progress: Progress | None = None
-    ) -> RegressionPosterior:
-        """Sample groups and population together, and return the posterior of both."""
-        return run(self, seed, chains, draws, progress)
-
-
-def rotated(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (group, k) with orthogonal columns, and the rotation that made them so.
-
-    The constant stays: standardised features are orthogonal to it already. A rotation leaves
-    coefficients that are independent and alike in the prior so.
-    """
-    turn = np.eye(features.shape[1])
-    if features.shape[1] > 2:
-        turn[1:, 1:] = np.linalg.eigh(features[:, 1:].T @ features[:, 1:])[1]
-    return features @ turn, turn
-
-
-def _box_prior(problem: RegressionProblem, prior: Population) -> PopulationPrior:
-    """Return the scales of the hyperprior in the box."""
-    d, half = len(problem.x), problem.units.half
-    unit = np.append(half[:d], 1.0) / half[d]
-    names = (*problem.x, "intercept")
-    default = pooled_population.default_prior(d + 1)
-    spread = np.array(default.spread[:, 0, 0])
-    for k, name in enumerate(names):
-        given = prior.spread_of(name, np.nan)
-        spread[k] = spread[k] if np.isnan(given) else given * unit[k]
-    coefficients = np.array(default.coefficients[:, 0, 0])
-    if prior.coefficients is not None:
-        coefficients = prior.coefficients * unit
-    return PopulationPrior(
-        jnp.asarray(spread[:, None, None]), jnp.asarray(coefficients[:, None, None])
-    )
-
-
-def population_draws(
-    law: PopulationLaw, problem: RegressionProblem, features: PublicFeatures
-) -> dict[str, np.ndarray]:
-    """Return the population's parameters by name, in the user's units; arrays end as the law's."""
-    d, names = len(problem.x), (*problem.x, "intercept")
-    half, centre = problem.units.half, problem.units.centre
-    matrix, offset = problem.units.to_box
-    back = np.linalg.inv(matrix)
-    turn = rotated(features.values)[1]
-    coefficients = np.einsum("ij,jp...->ip...", turn, np.asarray(law.coefficients)[..., 0])
-    user = np.einsum("pq,kq...->kp...", back, coefficients)
-    mean = user[0] - (back @ offset)[:, None]
-    draws = {f"mean of {name}": mean[i] for i, name in enumerate(names)}
-    draws |= _spread(law.factor, back, names, "")
-    for k, (feature, unit) in enumerate(zip(features.names, features.unit, strict=True), start=1):
-        draws |= {f"{feature} on {name}": user[k, i] / unit for i, name in enumerate(names)}
-    if law.parent_factor is not None:
-        draws |= _spread(law.parent_factor, back, names, f" between {features.parent}")
-    draws["mean of log sigma2"] = np.asarray(law.level)[..., 0] + 2 * np.log(half[d])
-    draws["sd of log sigma2"] = np.asarray(law.level_sd)[..., 0]
-    x_spread, x_scale = (np.asarray(a)[..., 0] for a in (law.x_spread, law.x_scale))
-    for j, name in enumerate(problem.x):
-        level = np.asarray(law.x_mean)[j, ..., 0]
-        draws[f"mean of group means of {name}"] = centre[j] + half[j] * level
-        draws[f"sd of group means of {name}"] = half[j] * np.sqrt((x_spread[j] ** 2).sum(axis=0))
-        draws[f"{name} within groups"] = half[j] * np.sqrt((x_scale[j] ** 2).sum(axis=0))
-    draws["likeness of covariates within groups"] = np.asarray(law.x_df)[..., 0]
-    return draws
-
-
-def _spread(
-    factor: object, back: np.ndarray, names: tuple[str, ...], where: str
-) -> dict[str, np.ndarray]:
-    """Return deviations and correlations of coefficients in the user's units."""
-    root = np.einsum("pq,qr...->pr...", back, np.asarray(factor)[..., 0])
-    covariance = np.einsum("pr...,qr...->pq...", root, root)
-    sd = np.sqrt(np.einsum("pp...->p...", covariance))
-    draws = {f"sd of {name}{where}": sd[i] for i, name in enumerate(names)}
-    for i, name in enumerate(names):
-        for j in range(i):
-            label = f"correlation of {names[j]} and {name}{where}"
-            draws[label] = covariance[i, j] / np.maximum(sd[i] * sd[j], np.finfo(float).tiny)
-    return draws
-
-
-def run(
-    question: PooledQuestion,
-    seed: int,
-    chains: int,
-    draws: int,
-    progress: Progress | None = None,
-) -> RegressionPosterior:
-    """Sample groups and population together, and return the groups' posterior with both."""
-    problem, features, shape = question.problem, question.features, question.shape
-    regression = question.regression
-
-    def named(phi: np.ndarray) -> dict[str, np.ndarray]:
-        """Return parameters (chain, draw) by name of φ (draw, coordinate, chain)."""
-        count, _, chains = phi.shape
-        flat = jnp.asarray(np.moveaxis(phi, 1, 0).reshape(phi.shape[1], -1))
-        law = pooled_population.law_of(flat, shape)
-        drawn = population_draws(law, regression, features)
-        return {name: v.reshape(count, chains).T for name, v in drawn.items()}
-
-    def tick(sweeps: int) -> None:
-        if progress is not None:
-            progress(sweeps, pooled_exact.MAX_SWEEPS)
-
-    sampled = pooled_exact.sample(
-        problem, seed, chains, draws, tick, lambda phi: np.stack(list(named(phi).values()))
-    )
-    box = np.concatenate([sampled.theta, np.exp(sampled.log_variance)[:, None]], axis=1)
-    whole, shift = regression.units.from_box
-    user = np.einsum("ij,tjcg->igct", whole, box) + shift[:, None, None, None]
-    judged = [diagnose_groups(values) for values in user]
-    rhat, ess = (np.stack(side) for side in zip(*judged, strict=True))
-    details = {
-        "pooled": True,
-        "sweeps": sampled.sweeps,
-        "failures": sampled.failures,
-        "divergences": sampled.divergences,
-        "seconds": sampled.seconds,
-    }
-    post = posterior_from_user(regression, user, rhat, ess, "exact", details)
-    names, drawn = (*regression.x, "intercept"), named(sampled.phi)
-    population = PopulationPosterior(
-        drawn,
-        prior_population(question),
-        deviations=tuple(name for name in drawn if name.startswith("sd of ")),
-        variance={name: _between(drawn, name, features) for name in names},
-        features=features,
-    )
-    return replace(
-        post,
-        prior=question.words,
-        population=population,
-        prior_draws=partial(prior_draws, question),
-    )
-
-
-def _between(
-    drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures
-) -> np.ndarray:
-    """Return the mean variance between groups about what features say."""
-    value = (drawn[f"sd of {name}"] ** 2).mean()
-    if features.parent is not None:
-        value = value + (drawn[f"sd of {name} between {features.parent}"] ** 2).mean()
-    return np.asarray(value)
-
-
-def prior_population(
-    problem: PooledProblem, features: PublicFeatures, shape: PopulationShape
-) -> dict[str, np.ndarray]:
-    """Return draws of the population before any release was seen, by name."""
-    rng = np.random.default_rng(0)
-    law = pooled_population.draw_law(rng, shape, problem.prior, PRIOR_DRAWS)
-    return population_draws(law, problem.regression, features)
 
 
 def prior_draws(question: PooledQuestion, number: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -477,8 +304,8 @@ def new_group(
     wheres = [""] if features.parent is None else ["", f" between {features.parent}"]
     for where in wheres:
         theta = theta + _deviation(rng, drawn, names, where)
-    shape = theta.shape[1:]
-    log_variance = drawn["mean of log sigma2"] + drawn["sd of log sigma2"] * rng.standard_normal(shape)
+    white = rng.standard_normal(theta.shape[1:])
+    log_variance = drawn["mean of log sigma2"] + drawn["sd of log sigma2"] * white
     return {**dict(zip(names, theta, strict=True)), "sigma2": np.exp(log_variance)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from noisewise.artifact import ArgumentError
@@ -12,8 +13,8 @@ from noisewise.models.base import Progress
 from noisewise.models.linear_regression import pooled_population
 from noisewise.models.linear_regression.initial_values import DrawnParameters, statistics_of
 from noisewise.models.linear_regression.pooled_density import PopulationLaw
-from noisewise.models.linear_regression.pooled_exact import PooledProblem
 from noisewise.models.linear_regression.pooled_posterior import PooledQuestion
+from noisewise.models.linear_regression.pooled_start import PooledProblem
 from noisewise.numerics.distributions import draw_inverse_wishart_factors
 from noisewise.simulate.trials import CHAINS, DRAWS, Outcome, Trials
 
@@ -37,17 +38,19 @@ def draw_release(
     rng: np.random.Generator, law: PopulationLaw, problem: PooledProblem
 ) -> DrawnRelease:
     """Draw groups from a population (one chain), and noisy sums of as many records as theirs."""
-    b, factor, _, level, level_sd, x_mean, x_spread, x_scale, df = (
-        None if a is None else np.asarray(a)[..., 0, 0] for a in law
-    )
+
+    def only(array: jax.Array) -> np.ndarray:
+        return np.asarray(array)[..., 0, 0]
+
+    b, factor, df = only(law.coefficients), only(law.factor), only(law.x_df)
     regression, groups, p = problem.regression, len(problem.regression.n), len(factor)
     theta = problem.features @ b + rng.standard_normal((groups, p)) @ factor.T
     if law.parent_factor is not None and problem.parents is not None:
         white = rng.standard_normal((problem.parents.max() + 1, p))
-        theta = theta + (white @ np.asarray(law.parent_factor)[..., 0, 0].T)[problem.parents]
-    log_variance = level + level_sd * rng.standard_normal(groups)
-    mu = x_mean + rng.standard_normal((groups, p - 1)) @ x_spread.T
-    scale = np.broadcast_to(np.sqrt(df) * x_scale, (groups, p - 1, p - 1))
+        theta = theta + (white @ only(law.parent_factor).T)[problem.parents]
+    log_variance = only(law.level) + only(law.level_sd) * rng.standard_normal(groups)
+    mu = only(law.x_mean) + rng.standard_normal((groups, p - 1)) @ only(law.x_spread).T
+    scale = np.broadcast_to(np.sqrt(df) * only(law.x_scale), (groups, p - 1, p - 1))
     x_factor = draw_inverse_wishart_factors(rng, scale, np.full(groups, df))
     drawn = DrawnParameters(theta, np.exp(log_variance), mu, x_factor)
     sums = _sums(rng, drawn, regression.n)
@@ -93,7 +96,9 @@ def from_prior(rng: np.random.Generator, question: PooledQuestion, trials: int) 
     """
     problem, regression = question.problem, question.regression
     slack = regression.n[:, None] + REACH * regression.noise_scale
-    releases, truths, names = [], [], ()
+    releases: list[PooledQuestion] = []
+    truths: list[list[float]] = []
+    names: tuple[str, ...] = ()
     for _ in range(trials):
         for _ in range(MAX_PROPOSALS):
             law = pooled_population.draw_law(rng, question.shape, problem.prior, 1)

@@ -393,10 +393,9 @@ class RegressionSimulator(BatchSimulator[AnyProblem]):
 
     def posed(self, problem: AnyProblem, method: str) -> AnyProblem:
         """Return the problem with the conjugate default prior for all methods but ``exact``."""
-        other = isinstance(problem, FactorProblem | PooledQuestion)
-        if other or not problem.scale_free or method == "exact":
-            return problem
-        return replace(problem, scale_free=False)
+        if isinstance(problem, RegressionProblem) and problem.scale_free and method != "exact":
+            return replace(problem, scale_free=False)
+        return problem
 
     def template(self, problem: AnyProblem, n: int | None) -> AnyProblem:
         """Return the problem with one group of n records; pooled groups stay together."""
