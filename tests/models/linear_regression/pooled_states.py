@@ -19,7 +19,8 @@ from tests.reference import pooled_reference as reference
 SPREAD, COEFFICIENTS = 0.3, 1.0
 
 
-def lower(matrix: np.ndarray) -> np.ndarray:
+def lower(matrix: np.ndarray | None) -> np.ndarray:
+    assert matrix is not None
     return np.linalg.cholesky(matrix)
 
 
@@ -76,7 +77,8 @@ def drawn(
         np.column_stack([np.ones(groups), rng.standard_normal((groups, k - 1))])
     )[0]
     features = (features * np.sqrt(groups) * np.sign(features[0, 0])).T
-    number = max(parents) + 1 if nested else 1
+    parent_of = parents or (0,) * groups
+    number = max(parent_of) + 1
     laws, white = [], rng.standard_normal((chains, number, p))
     v, z, xi, zeta = [], [], [], []
     for chain in range(chains):
@@ -84,7 +86,7 @@ def drawn(
         laws.append(law)
         added = white[chain] @ lower(law.parents).T if nested else np.zeros((number, p))
         of = [
-            reference.draw_group(rng, law, features[:, g], n, added[parents[g] if nested else 0])
+            reference.draw_group(rng, law, features[:, g], n, added[parent_of[g]])
             for g, n in enumerate(sizes)
         ]
         sums = np.array([reference.packed_sums(g.records) for g in of])

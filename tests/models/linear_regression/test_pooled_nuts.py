@@ -98,7 +98,7 @@ def by_nuts(z: np.ndarray) -> dict[str, np.ndarray]:
     from numpyro.infer import MCMC, NUTS
 
     sampler = MCMC(
-        NUTS(generative, target_accept_prob=0.95), num_warmup=1500, num_samples=6000, num_chains=4,
+        NUTS(generative, target_accept_prob=0.9), num_warmup=1000, num_samples=3000, num_chains=4,
         chain_method="vectorized", progress_bar=False,
     )  # fmt: skip
     sampler.run(jax.random.key(1), z)

@@ -281,12 +281,13 @@ def log_covariates(at: GroupStatistic, mu: Matrix, law: PopulationLaw) -> jax.Ar
     prior = scaled(law.x_df, times_transposed(scale, scale))
     after = cholesky(prior + scaled(at.n, inner))
     degrees = law.x_df + at.n
-    return (
+    value: jax.Array = (
         0.5 * law.x_df * (d * jnp.log(law.x_df) + log_determinant(scale))
         + _log_gamma(0.5 * degrees, d)
         - _log_gamma(0.5 * law.x_df, d)
         - 0.5 * degrees * log_determinant(after)
     )
+    return value
 
 
 def _log_gamma(a: jax.Array, d: int) -> jax.Array:
@@ -357,7 +358,8 @@ def log_prior_predictive(x: Matrix, pooled: PooledData, shape: Shape) -> jax.Arr
     value = value + log_covariates(at, x_mean_of(zeta, law), law)
     if shape.noisy_n:
         value = value + _terms_of_n(at.n, shape.q)
-    return value - 0.5 * xi**2 - 0.5 * dot(zeta, zeta)
+    white: jax.Array = xi**2 + dot(zeta, zeta)
+    return value - 0.5 * white
 
 
 @lru_cache(maxsize=64)

@@ -109,7 +109,8 @@ def fixed_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Sett
     def log_density(law: PopulationLaw) -> jax.Array:
         root = density.response_factor(c, log_variance, law.factor)
         white = density.whitened_fit(groups.at, c, _centre(law, groups, data), root)
-        return -0.5 * (log_determinant(root) + dot(white, white))
+        value: jax.Array = -0.5 * (log_determinant(root) + dot(white, white))
+        return value
 
     return View(log_density, lambda law: groups)
 
@@ -190,7 +191,7 @@ def carried_covariates(
         for j in range(d):
             inner[j, j] = inner[j, j] + law.x_df
         degrees = law.x_df + at.n
-        value = (
+        value: jax.Array = (
             0.5 * d * law.x_df * jnp.log(law.x_df)
             + sum(gammaln(0.5 * (degrees - j)) - gammaln(0.5 * (law.x_df - j)) for j in range(d))
             - 0.5 * degrees * log_determinant(cholesky(inner))
@@ -252,8 +253,8 @@ def carried_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Se
     def log_density(law: PopulationLaw) -> jax.Array:
         after, white, inner = carried(law)
         residuals = density.noise_residuals(after.at, data, setting.shape, "response")
-        value = density.log_noise(residuals, setting.mechanisms)
-        return value - 0.5 * dot(white, white) - 0.5 * log_determinant(inner)
+        moved: jax.Array = dot(white, white) + log_determinant(inner)
+        return density.log_noise(residuals, setting.mechanisms) - 0.5 * moved
 
     return View(log_density, lambda law: carried(law)[0])
 
@@ -271,9 +272,10 @@ def _noise_at(
     b = data.noise
     variance = each(lambda e: e + LEAST_VARIANCE * b**2, variance)
     if setting.mechanisms[0] == "gaussian":
-        pull = listed([e / b**2 for e in off])
-        return listed([jnp.ones_like(e) / b**2 for e in off]), pull
-    curvature, pull = [], []
+        flat = listed([jnp.ones_like(e) / b**2 for e in off])
+        return flat, listed([e / b**2 for e in off])
+    curvature: list[jax.Array] = []
+    pull: list[jax.Array] = []
     for r, v in zip(off, variance, strict=True):
         s = jnp.sqrt(v)
         plus, minus = _mills(s / b + r / s), _mills(s / b - r / s)
@@ -470,8 +472,8 @@ def _draw_covariance(
     product = times_transposed(listed([list(r) for r in rows]), listed([list(r) for r in rows]))
     new = cholesky(product)
     zeros = jnp.zeros((chains, 1))
-    for i, j in zip(*np.triu_indices(p, 1), strict=True):
-        new[i, j] = zeros
+    for place in zip(*np.triu_indices(p, 1), strict=True):
+        new[place] = zeros
     return stacked(new)
 
 
@@ -503,14 +505,15 @@ def draw_coefficients(
 
 def draw_parents(key: jax.Array, groups: Groups, law: PopulationLaw, data: GroupData) -> Groups:
     """Draw ω of every parent given t, with θ integrated out."""
-    if law.parent_factor is None:
+    parent = data.parent
+    if law.parent_factor is None or parent is None:
         return groups
     information, score = _information(groups, law, data)
     p, chains, number = groups.parents.shape
 
     def gathered(values: jax.Array) -> jax.Array:
         flat = jnp.moveaxis(values, -1, 0)
-        return jnp.moveaxis(jax.ops.segment_sum(flat, data.parent, number), 0, -1)
+        return jnp.moveaxis(jax.ops.segment_sum(flat, parent, number), 0, -1)
 
     f = entries(law.parent_factor, 2)
     h = entries(gathered(information), 2)

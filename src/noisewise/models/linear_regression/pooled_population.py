@@ -178,7 +178,7 @@ def log_half_t(factor: jax.Array, scale: jax.Array | float) -> jax.Array:
     """Return the Huang-Wand log density of T in polar coordinates (deviations, not their logs)."""
     f, p = entries(factor, 2), len(factor)
     scales = jnp.broadcast_to(scale, (p, 1, 1))
-    value = _log_volume(f) - 0.5 * (DEGREES + 2 * p) * log_determinant(f)
+    value: jax.Array = _log_volume(f) - 0.5 * (DEGREES + 2 * p) * log_determinant(f)
     for k, inverse in enumerate(inverse_diagonal(f)):
         value = value - 0.5 * (DEGREES + p) * jnp.log(DEGREES * inverse + scales[k] ** -2)
     return value
