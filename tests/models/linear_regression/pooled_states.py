@@ -53,6 +53,13 @@ class Drawn(NamedTuple):
     data: pooled_density.GroupData
     setting: Setting
 
+    def noisy(self, mechanism: str) -> Drawn:
+        """Return the draws with noise on their sums."""
+        rng = np.random.default_rng(1)
+        draw = rng.laplace if mechanism == "laplace" else rng.normal
+        data = self.data._replace(z=self.data.z + draw(0, 1.0, self.data.z.shape))
+        return self._replace(data=data, setting=self.setting._replace(mechanisms=(mechanism,)))
+
     def part(self, chains: slice) -> Drawn:
         """Return some of the draws."""
         data = self.data._replace(z=self.data.z[:, chains])
@@ -65,12 +72,11 @@ def drawn(
     chains: int,
     sizes: tuple[int, ...],
     d: int,
-    mechanism: str,
     parents: tuple[int, ...] | None = None,
     k: int = 1,
     seed: int = 0,
 ) -> Drawn:
-    """Return as many draws as chains, with noise of scale 1 and a narrow hyperprior."""
+    """Return as many draws as chains, without noise, with a narrow hyperprior."""
     rng = np.random.default_rng(seed)
     groups, nested, p = len(sizes), parents is not None, d + 1
     features = np.linalg.qr(
@@ -90,8 +96,7 @@ def drawn(
             for g, n in enumerate(sizes)
         ]
         sums = np.array([reference.packed_sums(g.records) for g in of])
-        draw = rng.laplace if mechanism == "laplace" else rng.normal
-        z.append(sums + draw(0, 1.0, sums.shape))
+        z.append(sums)
         v.append([reference.coordinates(rng, g.records) for g in of])
         xi.append([(g.log_variance - law.level) / law.level_sd for g in of])
         zeta.append([np.linalg.solve(lower(law.omega), g.mu - law.x_mean) for g in of])
@@ -105,7 +110,7 @@ def drawn(
     position = np.concatenate(
         [np.moveaxis(np.array(v), -1, 0), np.array(xi)[None], np.moveaxis(np.array(zeta), -1, 0)]
     )
-    setting = Setting(full_rank(d + 1), PopulationShape(d, k, nested), (mechanism,))
+    setting = Setting(full_rank(d + 1), PopulationShape(d, k, nested), ("none",))
     phi = pooled_population.coordinates_of(stacked_laws(laws))
     return Drawn(phi, jnp.asarray(position), jnp.asarray(np.moveaxis(white, -1, 0)), data, setting)
 

@@ -89,7 +89,7 @@ def test_the_hyperprior_of_deviations_is_that_of_draws(p: int) -> None:
     assert weight.mean() == pytest.approx(1, abs=5 * weight.std() / np.sqrt(len(weight)))
 
 
-CHAINS = 1500
+CHAINS = 1000
 SIZES = (0, 1, 2, 5, 9, 30)
 
 
@@ -107,7 +107,12 @@ def moved(
         view = getattr(pooled_moves, name)(groups, law, data, setting)
         # Some chains take small steps, some large ones.
         step = jnp.eye(len(block))[..., None] * jnp.geomspace(0.01, 0.3, CHAINS)
-        phi, _ = pooled_moves.random_walk(key, phi, view, block, step, prior, population, 2)
+        first, second = jax.random.split(key)
+        white_steps = jax.random.normal(first, (2, len(block), CHAINS))
+        logs = jnp.log(jax.random.uniform(second, (2, CHAINS)))
+        phi, _ = pooled_moves.random_walk(
+            white_steps, logs, phi, view, block, step, prior, population
+        )
         groups = view.groups(pooled_population.law_of(phi, population))
     elif name == "conjugate":
         first, second = jax.random.split(key)
@@ -144,7 +149,7 @@ def check_move(name: str, mechanism: str, d: int) -> None:
 
     A false alarm has probability 1e-5 for each quantity.
     """
-    both = pooled_states.drawn(2 * CHAINS, SIZES, d, mechanism, (0, 0, 1, 1, 2, 2), 2)
+    both = pooled_states.drawn(2 * CHAINS, SIZES, d, (0, 0, 1, 1, 2, 2), 2).noisy(mechanism)
     first, other = both.part(slice(CHAINS)), both.part(slice(CHAINS, None))
     phi, position, white, data, setting = first
     for number in range(8):

@@ -52,23 +52,53 @@ WINDOWS = (60, 100, 140)
 """Windows of adaptation (chosen)."""
 ROUNDS = 2
 """Rounds of moves that carry records along, in a sweep (chosen)."""
-FIT_STEPS = 3
-"""Proposals of (B, T) that carry the fit along, in a round (chosen)."""
-FIXED_FIT_STEPS = 8
-"""Proposals of (B, T) with records fixed (chosen)."""
-FIXED_COVARIATE_STEPS = 4
-"""Proposals of (Σ₀, ν) with records fixed (chosen)."""
 ACCEPTANCE = 0.3
 """Acceptance that the scales of proposals aim at (about that of the best random walks)."""
 
+
+class Walk(NamedTuple):
+    """A random walk: what of the population moves, in how many steps, how often in a sweep."""
+
+    parts: tuple[str, ...]
+    steps: int
+    rounds: int = 1
+
+
+_FIT = ("coefficients", "factor", "parent_factor")
+_SCATTER = ("x_scale", "x_df")
+
 WALKS = {
-    "fixed_fit": ("coefficients", "factor", "parent_factor"),
-    "fixed_covariates": ("x_scale", "x_df"),
-    "carried_level": ("level", "level_sd"),
-    "carried_covariates": ("x_mean", "x_spread", "x_scale", "x_df"),
-    "carried_fit": ("coefficients", "factor", "parent_factor"),
+    "fixed_fit": Walk(_FIT, 8),
+    "fixed_covariates": Walk(_SCATTER, 4),
+    "carried_level": Walk(("level", "level_sd"), 1, ROUNDS),
+    "carried_covariates": Walk(("x_mean", "x_spread", *_SCATTER), 1, ROUNDS),
+    "carried_fit": Walk(_FIT, 3, ROUNDS),
 }
-"""The random walks, and what of the population moves in each."""
+"""The random walks of a sweep, by name in ``pooled_moves.py`` (numbers chosen)."""
+
+
+def _walk_variates(
+    key: jax.Array, shape: PopulationShape, chains: int
+) -> dict[str, tuple[jax.Array, jax.Array]]:
+    """Draw normals (round, step, block, chain) and log uniforms of all walks of a sweep together.
+
+    Every sampler of its own would have to be compiled.
+    """
+    sizes = {
+        name: (walk.rounds, walk.steps, len(shape.block(*walk.parts)))
+        for name, walk in WALKS.items()
+    }
+    first, second = jax.random.split(key)
+    white = jax.random.normal(first, (sum(a * b * c for a, b, c in sizes.values()), chains))
+    uniform = jax.random.uniform(second, (sum(a * b for a, b, _ in sizes.values()), chains))
+    variates, at, place = {}, 0, 0
+    for name, (rounds, steps, block) in sizes.items():
+        many = rounds * steps
+        own = white[at : at + many * block].reshape(rounds, steps, block, chains)
+        logs = jnp.log(uniform[place : place + many]).reshape(rounds, steps, chains)
+        variates[name] = own, logs
+        at, place = at + many * block, place + many
+    return variates
 
 
 class SweepState(NamedTuple):
@@ -199,6 +229,8 @@ def _population_moves(
     """Return the state after the moves of the population; chains in which they fail keep theirs."""
     shape, old, before = setting.population, state.chain.position, state.phi
     keys = jax.random.split(key, 5)
+    chains = before.shape[1]
+    variates = _walk_variates(keys[3], shape, chains)
     law = pooled_population.law_of(state.phi, shape)
     law, groups = pooled_moves.conjugate_moves(keys[0], theta, groups, law, data, prior)
     groups = pooled_moves.draw_parents(keys[1], groups, law, data)
@@ -208,34 +240,28 @@ def _population_moves(
     accepted = jnp.zeros_like(scale)
 
     def walk(
-        name: str, key: jax.Array, phi: jax.Array, groups: Groups, accepted: jax.Array,
-        number: int, share: float,
-    ) -> tuple[jax.Array, Groups, jax.Array]:  # fmt: skip
+        name: str, number: Any, phi: jax.Array, groups: Groups, accepted: jax.Array
+    ) -> tuple[jax.Array, Groups, jax.Array]:
         place = list(WALKS).index(name)
         view = getattr(pooled_moves, name)(
             groups, pooled_population.law_of(phi, shape), data, setting
         )
         step = steps[name][..., None] * jnp.exp(scale[place])
+        white, log_uniform = (a[number] for a in variates[name])
         phi, chance = pooled_moves.random_walk(
-            key, phi, view, shape.block(*WALKS[name]), step, prior, shape, number
+            white, log_uniform, phi, view, shape.block(*WALKS[name].parts), step, prior, shape
         )
         groups = view.groups(pooled_population.law_of(phi, shape))
-        return phi, groups, accepted.at[place].add(share * chance)
+        return phi, groups, accepted.at[place].add(chance / WALKS[name].rounds)
 
-    phi, groups, accepted = walk("fixed_fit", keys[3], phi, groups, accepted, FIXED_FIT_STEPS, 1.0)
-    phi, groups, accepted = walk(
-        "fixed_covariates", jax.random.fold_in(keys[3], 1), phi, groups, accepted,
-        FIXED_COVARIATE_STEPS, 1.0,
-    )  # fmt: skip
+    phi, groups, accepted = walk("fixed_fit", 0, phi, groups, accepted)
+    phi, groups, accepted = walk("fixed_covariates", 0, phi, groups, accepted)
 
     def round_of(number: int, now: Any) -> Any:
         phi, flat, accepted = now
         groups = _unflattened(flat, setting.shape)
-        a, b, c = jax.random.split(jax.random.fold_in(keys[4], number), 3)
-        share = 1 / ROUNDS
-        phi, groups, accepted = walk("carried_level", a, phi, groups, accepted, 1, share)
-        phi, groups, accepted = walk("carried_covariates", b, phi, groups, accepted, 1, share)
-        phi, groups, accepted = walk("carried_fit", c, phi, groups, accepted, FIT_STEPS, share)
+        for name in ("carried_level", "carried_covariates", "carried_fit"):
+            phi, groups, accepted = walk(name, number, phi, groups, accepted)
         return phi, _flattened(groups, old.shape[1:]), accepted
 
     begin = phi, _flattened(groups, old.shape[1:]), accepted
@@ -303,8 +329,8 @@ def first_steps(phi: np.ndarray, shape: PopulationShape) -> np.ndarray:
 def _proposal_steps(covariance: np.ndarray, shape: PopulationShape) -> dict[str, jax.Array]:
     """Return the factors of proposals, by walk."""
     steps = {}
-    for name, parts in WALKS.items():
-        block = shape.block(*parts)
+    for name, walk in WALKS.items():
+        block = shape.block(*walk.parts)
         own = covariance[np.ix_(block, block)]
         steps[name] = jnp.asarray(np.linalg.cholesky(own) * 2.38 / np.sqrt(len(block)))
     return steps

@@ -296,28 +296,28 @@ def _mills(x: jax.Array) -> jax.Array:
 
 
 def random_walk(
-    key: jax.Array,
+    white: jax.Array,
+    log_uniform: jax.Array,
     phi: jax.Array,
     view: View,
     block: np.ndarray,
     step: jax.Array,
     prior: PopulationPrior,
     shape: PopulationShape,
-    steps: int,
 ) -> tuple[jax.Array, jax.Array]:
     """Return φ after Metropolis steps over some of its coordinates, and the mean acceptance.
 
     Args:
-        key: the source of randomness.
+        white: standard normals (step, block, chain).
+        log_uniform: logs of uniforms (step, chain).
         phi: coordinates (coordinate, chain).
         view: of the groups while they move.
         block: the coordinates that move.
         step: factor of the proposals' covariance (block, block, chain).
         prior: of the population.
         shape: of the population.
-        steps: how many.
     """
-    chains = phi.shape[1]
+    steps, _, chains = white.shape
     folded = jnp.asarray(shape.folded[block])[:, None]
 
     def log_target(phi: jax.Array) -> jax.Array:
@@ -327,15 +327,15 @@ def random_walk(
 
     def one(number: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         phi, before, accepted = now
-        normal, uniform = jax.random.split(jax.random.fold_in(key, number))
         # The first round only computes the density where the walk begins: so it is compiled once.
-        white = jnp.where(number > 0, jax.random.normal(normal, (len(block), chains)), 0.0)
-        moved = phi[block] + (step * white[None]).sum(axis=1)
+        moving = number > 0
+        fresh = jnp.where(moving, white[number - 1], 0.0)
+        moved = phi[block] + (step * fresh[None]).sum(axis=1)
         new = phi.at[block].set(jnp.where(folded, jnp.abs(moved), moved))
         after = log_target(new)
         change = jnp.where(jnp.isfinite(after), after - before, -jnp.inf)
-        taken = jnp.log(jax.random.uniform(uniform, (chains,))) < change
-        chance = jnp.where(number > 0, jnp.exp(jnp.minimum(change, 0.0)), 0.0)
+        taken = log_uniform[number - 1] < change
+        chance = jnp.where(moving, jnp.exp(jnp.minimum(change, 0.0)), 0.0)
         return (
             jnp.where(taken, new, phi),
             jnp.where(taken, after, before),
@@ -373,25 +373,33 @@ def conjugate_moves(
     prior: PopulationPrior,
 ) -> tuple[PopulationLaw, Groups]:
     """Draw B, T, F_c given θ; l₀, w given log σ²; μ₀, Ω given μ; ω, ξ and ζ follow."""
-    keys = jax.random.split(key, 4)
-    p, d = len(theta), len(law.x_mean)
+    p, d, chains = len(theta), len(law.x_mean), theta.shape[1]
+    nested = law.parent_factor is not None
+    numbers = [(p, theta.shape[-1]), (1, theta.shape[-1]), (d, theta.shape[-1])]
+    numbers += [(p, groups.parents.shape[-1])] if nested else []
+    variates = _covariance_variates(jax.random.fold_in(key, 0), numbers, chains)
+    features = len(data.features)
+    white = jax.random.normal(jax.random.fold_in(key, 1), (features * p + 1 + d, chains, 1))
     log_variance = density.log_variance_of(groups.xi, law)
     mu = stacked(density.x_mean_of(groups.zeta, law))
     added = density.centre_of(law, groups.parents, data) - density.centre_of(
         law._replace(parent_factor=None), groups.parents, data
     )
     coefficients, factor = _normal_regression(
-        keys[0], theta - added, data.features, law.factor,
+        white[: features * p].reshape(p, features, chains, 1), variates[0], theta - added,
+        data.features, law.factor,
         jnp.zeros(p), prior.coefficients, prior.spread,
     )  # fmt: skip
     ones = jnp.ones((1, 1, theta.shape[-1]))
     level, level_sd = _normal_regression(
-        keys[1], jnp.broadcast_to(log_variance, theta.shape[1:])[None], ones,
+        white[features * p :][:1, None], variates[1],
+        jnp.broadcast_to(log_variance, theta.shape[1:])[None], ones,
         law.level_sd[None, None], jnp.array([LEVEL[0]]), jnp.array([LEVEL[1]])[:, None, None],
         jnp.full((1, 1, 1), 0.5),
     )  # fmt: skip
     x_mean, x_spread = _normal_regression(
-        keys[2], jnp.broadcast_to(mu, (d, *theta.shape[1:])), ones, law.x_spread, jnp.zeros(d),
+        white[-d:, None], variates[2], jnp.broadcast_to(mu, (d, *theta.shape[1:])), ones,
+        law.x_spread, jnp.zeros(d),
         jnp.full((d, 1, 1), X_MEAN_SD), jnp.full((d, 1, 1), 0.5),
     )  # fmt: skip
     new = law._replace(
@@ -401,7 +409,7 @@ def conjugate_moves(
     parents = groups.parents
     if law.parent_factor is not None:
         added = stacked(times(entries(law.parent_factor, 2), entries(parents, 1)))
-        parent_factor = _draw_covariance(keys[3], added, law.parent_factor, prior.spread)
+        parent_factor = _draw_covariance(variates[3], added, law.parent_factor, prior.spread)
         parents = stacked(solve_lower(entries(parent_factor, 2), entries(added, 1)))
         new = new._replace(parent_factor=parent_factor)
     xi = (log_variance - new.level) / new.level_sd
@@ -410,8 +418,48 @@ def conjugate_moves(
     return new, groups._replace(xi=xi, zeta=zeta, parents=parents)
 
 
+class CovarianceVariates(NamedTuple):
+    """Gamma variates of the scales and of Bartlett's diagonal (p, chain, 1), and normals below."""
+
+    scales: jax.Array
+    half_squares: jax.Array
+    below: jax.Array
+
+
+def _covariance_variates(
+    key: jax.Array, numbers: list[tuple[int, int]], chains: int
+) -> list[CovarianceVariates]:
+    """Draw the variates of several covariances together: one sampler is compiled, not eight.
+
+    Args:
+        key: the source of randomness.
+        numbers: the size p of each, and the deviations that it is drawn given.
+        chains: how many of each.
+    """
+    shapes = [
+        np.concatenate([np.full(p, 0.5 * (DEGREES + p)),
+                        0.5 * (DEGREES + p - 1 + number - np.arange(p))])
+        for p, number in numbers
+    ]  # fmt: skip
+    whole = jnp.asarray(np.concatenate(shapes))[:, None, None]
+    first, second = jax.random.split(key)
+    gammas = gamma(first, jnp.broadcast_to(whole, (len(whole), chains, 1)))
+    pairs = [p * (p - 1) // 2 for p, _ in numbers]
+    normals = jax.random.normal(second, (sum(pairs), chains, 1))
+    drawn = []
+    for i, (p, _) in enumerate(numbers):
+        at, below = 2 * sum(q for q, _ in numbers[:i]), sum(pairs[:i])
+        drawn.append(
+            CovarianceVariates(
+                gammas[at : at + p], gammas[at + p : at + 2 * p], normals[below : below + pairs[i]]
+            )
+        )
+    return drawn
+
+
 def _normal_regression(
-    key: jax.Array,
+    white: jax.Array,
+    variates: CovarianceVariates,
     values: jax.Array,
     features: jax.Array,
     factor: jax.Array,
@@ -424,8 +472,7 @@ def _normal_regression(
     Returns:
         B (k, p, chain, 1) and the factor of T (p, p, chain, 1).
     """
-    first, second = jax.random.split(key)
-    k, p, chains = len(features), len(values), values.shape[1]
+    p = len(values)
     weight = (features**2).sum(axis=-1)[..., None]
     cross = (features[:, None] * values).sum(axis=-1, keepdims=True)
     f = entries(factor, 2)
@@ -439,33 +486,27 @@ def _normal_regression(
         whole[j, j] = whole[j, j] + prior_sd[j] ** -2
         right[j] = right[j] + prior_mean[j] * prior_sd[j] ** -2
     root = cholesky(whole)
-    white = entries(jax.random.normal(first, (p, k, chains, 1)), 1)
-    drawn = solve_upper(root, solve_lower(root, right) + white)
+    drawn = solve_upper(root, solve_lower(root, right) + entries(white, 1))
     coefficients = jnp.moveaxis(stacked(drawn), 0, 1)
     off = values - (coefficients[:, :, :, :] * features[:, None]).sum(axis=0)
-    return coefficients, _draw_covariance(second, off, factor, spread)
+    return coefficients, _draw_covariance(variates, off, factor, spread)
 
 
 def _draw_covariance(
-    key: jax.Array, off: jax.Array, factor: jax.Array, spread: jax.Array
+    variates: CovarianceVariates, off: jax.Array, factor: jax.Array, spread: jax.Array
 ) -> jax.Array:
     """Draw the factor of T given deviations (p, chain, group) ~ N(0, T), after its scales a."""
-    keys = jax.random.split(key, 3)
-    p, chains, number = off.shape
+    p, chains, _ = off.shape
     inverse = jnp.stack(inverse_diagonal(entries(factor, 2)))
-    shape = jnp.full((p, chains, 1), 0.5 * (DEGREES + p))
-    scales = (DEGREES * inverse + spread**-2) / gamma(keys[0], shape)
+    scales = (DEGREES * inverse + spread**-2) / variates.scales
     products = [[(off[i] * off[j]).sum(axis=-1, keepdims=True) for j in range(p)] for i in range(p)]
     psi = listed(products)
     for j in range(p):
         psi[j, j] = psi[j, j] + 2 * DEGREES / scales[j]
-    degrees = DEGREES + p - 1 + number - np.arange(p)
-    half = gamma(keys[1], jnp.broadcast_to(0.5 * degrees[:, None, None], (p, chains, 1)))
-    below = jax.random.normal(keys[2], (p * (p - 1) // 2, chains, 1))
     bartlett = np.zeros((p, p)).astype(object)
-    bartlett[np.diag_indices(p)] = entries(jnp.sqrt(2 * half), 1)
+    bartlett[np.diag_indices(p)] = entries(jnp.sqrt(2 * variates.half_squares), 1)
     if p > 1:
-        bartlett[np.tril_indices(p, -1)] = entries(below, 1)
+        bartlett[np.tril_indices(p, -1)] = entries(variates.below, 1)
     # T = P (B Bᵀ)⁻¹ Pᵀ with P the factor of Ψ: rows of P B⁻ᵀ.
     root = cholesky(psi)
     rows = [solve_lower(bartlett, row) for row in root]
