@@ -127,21 +127,20 @@ def moved(
     return phi, pooled_states.flat(groups, position, setting.shape), groups.parents
 
 
-@pytest.mark.parametrize(
-    ("name", "mechanism"),
-    [
-        *((name, "laplace") for name in (*BLOCKS, "conjugate", "coefficients", "parents")),
-        ("carried_fit", "gaussian"),
-    ],
-)
-def test_every_move_alone_leaves_the_joint_distribution_as_it_is(name: str, mechanism: str) -> None:
-    check_move(name, mechanism, 1)
+MOVES = (*BLOCKS, "conjugate", "coefficients", "parents")
+
+
+@pytest.mark.parametrize("name", ["carried_covariates", "carried_fit", "conjugate", "parents"])
+def test_a_move_alone_leaves_the_joint_distribution_as_it_is(name: str) -> None:
+    check_move(name, "laplace", 1)
 
 
 @pytest.mark.evidence
-@pytest.mark.parametrize("name", [*BLOCKS, "conjugate", "coefficients", "parents"])
-def test_every_move_alone_leaves_it_as_it_is_with_two_covariates(name: str) -> None:
-    check_move(name, "laplace", 2)
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", MOVES)
+def test_every_move_leaves_it_as_it_is(name: str, mechanism: str, d: int) -> None:
+    check_move(name, mechanism, d)
 
 
 def check_move(name: str, mechanism: str, d: int) -> None:
