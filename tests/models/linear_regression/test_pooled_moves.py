@@ -108,8 +108,8 @@ def moved(
         # Some chains take small steps, some large ones.
         step = jnp.eye(len(block))[..., None] * jnp.geomspace(0.01, 0.3, CHAINS)
         first, second = jax.random.split(key)
-        white_steps = jax.random.normal(first, (2, len(block), CHAINS))
-        logs = jnp.log(jax.random.uniform(second, (2, CHAINS)))
+        white_steps = jax.random.normal(first, (24, len(block), CHAINS))
+        logs = jnp.log(jax.random.uniform(second, (24, CHAINS)))
         phi, _ = pooled_moves.random_walk(
             white_steps, logs, phi, view, block, step, prior, population
         )
@@ -169,3 +169,37 @@ def check_move(name: str, mechanism: str, d: int) -> None:
         for i, row in enumerate(noise[..., g]):
             chances[f"noise {i} of {n}"] = stats.kstest(row, law.cdf).pvalue
     assert not {where: chance for where, chance in chances.items() if chance < 1e-5}
+
+
+@pytest.mark.parametrize("name", ["carried_level", "carried_covariates", "carried_fit"])
+def test_the_density_of_a_carried_move_has_the_jacobian_of_its_map(name: str) -> None:
+    """What a walk accepts by is the change of the joint density and log |dv'/dv| by autodiff."""
+    both = pooled_states.drawn(2 * CHAINS, SIZES, 1, (0, 0, 1, 1, 2, 2), 2).noisy("laplace")
+    phi, position, white, data, setting = both.part(slice(7, 8))
+    population, shape = setting.population, setting.shape
+    block = population.block(*BLOCKS[name])
+    moved_phi = phi.at[block].add(0.1)
+    laws = [pooled_population.law_of(p, population) for p in (phi, moved_phi)]
+
+    def view_at(x: jax.Array) -> pooled_moves.View:
+        groups = pooled_states.groups_at(x, white, data, shape)
+        view: pooled_moves.View = getattr(pooled_moves, name)(groups, laws[0], data, setting)
+        return view
+
+    def carried(x: jax.Array) -> jax.Array:
+        return pooled_states.flat(view_at(x).groups(laws[1]), x, shape)
+
+    def joint(x: jax.Array, law: pooled_density.PopulationLaw) -> jax.Array:
+        pooled = pooled_density.PooledData(data, law, pooled_density.centre_of(law, white, data))
+        _, value = pooled_density.target(shape, setting.mechanisms).density(
+            entries(x, 1), pooled, jnp.ones(())
+        )
+        return value[0]
+
+    view = view_at(position)
+    ours = (view.log_density(laws[1]) - view.log_density(laws[0]))[0]
+    # Groups move by themselves: the map of each has a Jacobian of its own.
+    slope = jax.jacfwd(carried)(position)[:, 0, :, :, 0, :]
+    volume = [np.linalg.slogdet(slope[:, g, :, g])[1] for g in range(len(SIZES))]
+    theirs = joint(carried(position), laws[1]) - joint(position, laws[0]) + np.array(volume)
+    np.testing.assert_allclose(ours, theirs, atol=1e-7)
