@@ -202,7 +202,7 @@ def infer(
     if len(releases) > 1:
         combine.check(releases, same_population=same_population)
     analyst = models.find(first.family).analyst()
-    shared = _pooled_features(analyst, first, pool, features, parent)
+    shared = pooled_features(analyst, first, pool, features, parent)
     chosen = _chosen_method(analyst, first, method, shared is not None)
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
@@ -250,7 +250,7 @@ def of_named_groups(releases: list[Release], groups: Iterable[Level] | None) -> 
     return [r.of_groups(rows) for r in releases]
 
 
-def _pooled_features(
+def pooled_features(
     analyst: Analyst[Any], release: Release, pool: bool, features: Any, parent: str | None
 ) -> PublicFeatures | None:
     """Return the features of pooled groups; None where they are not pooled."""

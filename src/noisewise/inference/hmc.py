@@ -98,19 +98,32 @@ def advance(
 
     def body(state: ChainState, now: tuple[jax.Array, Schedule]) -> tuple[ChainState, Any]:
         key, plan = now
-        state = jax.lax.cond(
-            plan.remeasure,
-            lambda s: remeasured(s, _information(target, s, data, plan.heat), spread),
-            lambda s: s,
-            state,
-        )
-        state, change, gradient = _step(target, state, data, key, plan.heat)
-        accepted = jnp.exp(jnp.minimum(change, 0)).mean(axis=0)
-        state = adapted(state, accepted, gradient, plan)
-        return state, (state.position, (change < -DIVERGENT_ENERGY).sum(axis=0))
+        state, diverged = iterate(target, state, data, spread, key, plan)
+        return state, (state.position, diverged)
 
     state, (positions, diverged) = jax.lax.scan(body, state, (keys, schedule))
     return state, (positions, diverged.sum(axis=0))
+
+
+def iterate(
+    target: Target,
+    state: ChainState,
+    data: Data,
+    spread: jax.Array,
+    key: jax.Array,
+    plan: Schedule,
+) -> tuple[ChainState, jax.Array]:
+    """Return the state after one iteration, and how many trajectories diverged (group)."""
+    state = jax.lax.cond(
+        plan.remeasure,
+        lambda s: remeasured(s, _information(target, s, data, plan.heat), spread),
+        lambda s: s,
+        state,
+    )
+    state, change, gradient = _step(target, state, data, key, plan.heat)
+    accepted = jnp.exp(jnp.minimum(change, 0)).mean(axis=0)
+    state = adapted(state, accepted, gradient, plan)
+    return state, (change < -DIVERGENT_ENERGY).sum(axis=0)
 
 
 def _density(

@@ -237,6 +237,9 @@ def check(
     trials: int = 200,
     seed: int = 0,
     progress: Progress | bool | None = None,
+    pool: bool = False,
+    features: Any = None,
+    parent: str | None = None,
     **options: Unpack[GraphicalOptions],
 ) -> Check:
     """Simulate releases like this one, with truths from the prior, and see who finds them.
@@ -251,6 +254,9 @@ def check(
         trials: simulated releases for every method.
         seed: of the simulation.
         progress: as for ``infer``.
+        pool: let groups learn from each other; one trial is then a release of all groups.
+        features: of pooled groups, as for ``infer``.
+        parent: likewise.
         options: of the model, as for ``infer``.
 
     Returns:
@@ -267,8 +273,10 @@ def check(
     """
     check_at_least("trials", trials, FEWEST_TRIALS)
     release = release if isinstance(release, Release) else Release.load(release)
-    simulator, problem = simulated(release, asked(prior, x=x, y=y, **options))
-    chosen = choose_methods(release, methods, simulator.usual_methods(release))
+    simulator, problem = simulated(
+        release, asked(prior, x=x, y=y, **options), None, pool, features, parent
+    )
+    chosen = choose_methods(release, methods, simulator.usual_methods(release), pool)
     posed = {method: simulator.posed(problem, method) for method in chosen}
     checked: dict[str, MethodCheck] = {}
     # Methods with the problem's own prior, then those whose default is another.

@@ -142,6 +142,9 @@ def plan(
     width: float | Mapping[str, float] | None = None,
     parameter: str | None = None,
     progress: Progress | bool | None = None,
+    pool: bool = False,
+    features: Any = None,
+    parent: str | None = None,
     **options: Unpack[GraphicalOptions],
 ) -> Plan:
     """Simulate what interval widths analysts will get, by ε and method, before any is spent.
@@ -162,6 +165,11 @@ def plan(
             parameters, ``{"age": 0.05}``.
         parameter: whose interval a single width is of; the first unless named.
         progress: as for ``infer``.
+        pool: let groups learn from each other; every group then has n records, and widths and
+            coverage are means over all groups. How much a regression's groups differ is guessed by
+            ``"spread:age"``, a deviation for each coefficient.
+        features: of pooled groups, as for ``infer``; they are taken to say nothing.
+        parent: likewise.
         options: of the model, as for ``infer``.
 
     Returns:
@@ -183,16 +191,17 @@ def plan(
         check_at_least("trials", trials, FEWEST_TRIALS_PLANNED)
     grid = sorted(set(map(float, epsilons)))
     release, question = at(grid[-1]), asked(prior, **options)
-    simulator, problem = simulated(release, question, n)
+    simulator, problem = simulated(release, question, n, pool, features, parent)
     trials = simulator.planned_trials(problem) if trials is None else trials
     usual = simulator.usual_methods(release)
     # The best, and for comparison the one that ignores the noise.
-    chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))))
+    chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))), pool)
     scene = simulator.scene(problem, n, guesses or {}, trials, seed)
     wanted = _wanted(width, parameter, scene.names)
 
     def judged(epsilon: float, method: str) -> Coverage:
-        noisy = scene.trials(simulated(at(epsilon), question, n)[1], seed)
+        settled = simulated(at(epsilon), question, n, pool, features, parent)[1]
+        noisy = scene.trials(settled, seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
             outcome = simulator.run(noisy, method, seed, report)
         return coverage(outcome.draws, noisy.truth, LEVEL)

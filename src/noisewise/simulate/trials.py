@@ -16,7 +16,7 @@ from noisewise import models
 from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.clamping import clamping_in_words
 from noisewise.diagnostics import Coverage, coverage
-from noisewise.inference.api import usable_groups
+from noisewise.inference.api import pooled_features, usable_groups
 from noisewise.inference.results import Posterior
 from noisewise.models.base import Analyst, Progress, Question, Simulator
 
@@ -159,23 +159,37 @@ def check_guesses(given: Mapping[str, Any], known: tuple[str, ...]) -> None:
 
 
 def simulated(
-    release: Release, question: Question, n: int | None = None
+    release: Release,
+    question: Question,
+    n: int | None = None,
+    pool: bool = False,
+    features: Any = None,
+    parent: str | None = None,
 ) -> tuple[Simulator[Any], Any]:
-    """Return the model's simulator, and the problem of this release with n records."""
+    """Return the model's simulator, and the problem of this release with n records.
+
+    Pooled groups are simulated together: one trial is a release of all of them.
+    """
     model = models.find(release.family)
     simulator = model.simulator()
     analyst = model.analyst()
-    usable, _ = usable_groups([release], analyst.least_records)
+    question = replace(question, pool=pooled_features(analyst, release, pool, features, parent))
+    usable, _ = usable_groups([release], 0 if pool else analyst.least_records)
     problem = analyst.problem(usable, question)
     return simulator, simulator.template(problem, n)
 
 
 def choose_methods(
-    release: Release, methods: Iterable[str] | None, default: tuple[str, ...]
+    release: Release,
+    methods: Iterable[str] | None,
+    default: tuple[str, ...],
+    pool: bool = False,
 ) -> tuple[str, ...]:
-    """Return the methods asked for, if they exist and give intervals."""
+    """Return the methods asked for, if they exist and give intervals (and pool, where asked to)."""
     model = models.find(release.family)
     known = model.simulator().interval_methods or tuple(model.analyst().methods)
+    if pool:
+        known = default = model.analyst().pooling
     wanted = default if methods is None else tuple(methods)
     for method in wanted:
         if method not in known:

@@ -18,6 +18,11 @@ posterior of the sums),
 ``design_matrix`` (columns of the design, other reference levels), ``level_counts`` (levels that the
 noise hides) and ``coefficient_table`` (how a summary prints).
 
+Groups that learn from each other: ``pooled_posterior`` (from a question to a result),
+``pooled_density`` (a group given the population), ``pooled_population`` (hyperprior, coordinates),
+``pooled_moves`` (moves of the population), ``pooled_start`` (starting values), ``pooled_exact``
+(sweeps) and ``pooled_simulate`` (releases of a population).
+
 ``prior_check`` warns of columns that use little of their bounds, ``simulate`` makes trials for
 ``check`` and ``plan`` (with factors ``factor_simulate``, which sums by ``factor_records``), of
 columns with guessed laws (``column_laws``), ``report`` a page.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 from noisewise.artifact import ArgumentError, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.formula import DesignColumn, parse
+from noisewise.inference.population import PublicFeatures
 from noisewise.inference.results import Posterior, Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.linear_regression import (
@@ -24,6 +25,7 @@ from noisewise.models.linear_regression import (
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS
 from noisewise.models.linear_regression.factor_problem import FactorProblem, factor_problem
 from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
+from noisewise.models.linear_regression.pooled_posterior import PooledQuestion, population_prior
 from noisewise.models.linear_regression.posterior import RegressionPosterior, clamping_by_formula
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
@@ -42,12 +44,14 @@ def _with_factors(name: str, run: Method[RegressionProblem]) -> Method[Any]:
     """Return a method that also takes problems with factors, whose posterior has the design."""
 
     def chosen(
-        problem: RegressionProblem | FactorProblem,
+        problem: RegressionProblem | FactorProblem | PooledQuestion,
         seed: int,
         chains: int,
         draws: int,
         progress: Progress | None = None,
     ) -> Result:
+        if isinstance(problem, PooledQuestion):
+            return problem.run(seed, chains, draws, progress)
         if not isinstance(problem, FactorProblem):
             return run(problem, seed, chains, draws, progress)
         post = cast(
@@ -71,6 +75,7 @@ class RegressionAnalyst(Analyst[Any]):
         "naive": _with_factors("naive", naive.run),
     }
     combining = ("exact",)
+    pooling = ("exact",)
     least_records = LEAST_RECORDS
 
     def default_method(self, release: Release) -> str:
@@ -79,7 +84,7 @@ class RegressionAnalyst(Analyst[Any]):
 
     def problem(
         self, releases: Sequence[Release], question: Question
-    ) -> RegressionProblem | FactorProblem:
+    ) -> RegressionProblem | FactorProblem | PooledQuestion:
         """Read the sums of each release; several multiply their likelihoods.
 
         Of a Gram matrix ``x`` and ``y``, or a formula of plain columns, choose the columns; of sums
@@ -90,6 +95,8 @@ class RegressionAnalyst(Analyst[Any]):
             raise ArgumentError("formula: it says x and y already; leave these out")
         if _has_cells(releases[0]):
             return self._of_cells(releases, question)
+        if question.pool is not None:
+            return self._pooled(releases, question, question.pool)
         words = _plain_columns(releases[0], question)
         problems = [regression_problem(r, question.prior, **words) for r in releases]
         if question.prior and problems[0].cuts is not None:
@@ -99,8 +106,20 @@ class RegressionAnalyst(Analyst[Any]):
             )
         return problems[0] if len(problems) == 1 else combined_problem(problems)
 
+    def _pooled(
+        self, releases: Sequence[Release], question: Question, features: PublicFeatures
+    ) -> PooledQuestion:
+        """Return the problem of groups that learn from each other."""
+        words = _plain_columns(releases[0], question)
+        problems = [regression_problem(r, None, **words, empty=True) for r in releases]
+        problem = problems[0] if len(problems) == 1 else combined_problem(problems)
+        prior = population_prior(question.prior, (*problem.x, "intercept"))
+        return PooledQuestion(problem, features, prior)
+
     def _of_cells(self, releases: Sequence[Release], question: Question) -> FactorProblem:
         """Return the problem of sums within cells, for the methods that take one."""
+        if question.pool is not None:
+            raise ArgumentError("pool: regressions with factors do not pool; name plain columns")
         if len(releases) > 1:
             raise ArgumentError("release: releases with factors are not combined; give one")
         if question.method not in (None, *FACTOR_METHODS):
@@ -110,7 +129,7 @@ class RegressionAnalyst(Analyst[Any]):
 
     def cautions(
         self,
-        problem: RegressionProblem | FactorProblem,
+        problem: RegressionProblem | FactorProblem | PooledQuestion,
         question: Question,
         releases: Sequence[Release],
     ) -> tuple[str, ...]:
@@ -121,6 +140,9 @@ class RegressionAnalyst(Analyst[Any]):
             hidden = hidden_levels_in_words(releases[0], formula.factors)
             gaps = left_out_in_words(releases[0])
             return (*clamping_by_formula(releases[0], columns), *hidden, *gaps)
+        pooled = isinstance(problem, PooledQuestion)
+        if isinstance(problem, PooledQuestion):
+            problem = problem.regression
         natural = [
             c for c in (*problem.x, problem.y)
             if not isinstance(releases[0].bounds.get(c), Censored)
@@ -133,7 +155,11 @@ class RegressionAnalyst(Analyst[Any]):
             )
         # The default of exact knows no units and fits all; those of other methods do not.
         given = {"response", "covariates"} <= {*(question.prior or ())}
-        if not given and not (problem.scale_free and question.method in (None, "exact")):
+        if (
+            not pooled
+            and not given
+            and not (problem.scale_free and question.method in (None, "exact"))
+        ):
             warnings += filter(None, [prior_check.caution(problem)])
         return (*warnings, *(words for release in releases for words in left_out_in_words(release)))
 

@@ -236,6 +236,8 @@ class RegressionPosterior(Posterior):
         *,
         seed: int = 0,
         clamped: bool = False,
+        new_group: bool = False,
+        features: Mapping[str, float] | None = None,
     ) -> Prediction:
         """Return the posterior predictive of y at given covariates, in the user's units.
 
@@ -248,17 +250,22 @@ class RegressionPosterior(Posterior):
                 public value for those of its column.
             seed: of the new record's scatter.
             clamped: move new records to the bounds of y, as the owner moves those beyond them.
+            new_group: of a group that was not released, drawn from the population of pooled ones.
+            features: what is publicly known of the new group, where groups have features.
         """
         at = self._checked(new_x)
         for warning in self._beyond_bounds(at):
             warn_user(warning)
         record = {name: np.array([value]) for name, value in at.items()}
         (row,) = design_matrix.design_matrix(self.design_columns, record, 1)
-        line = np.array(self.draws["intercept"])
+        draws = self._new_group(features, seed) if new_group else self.draws
+        if features is not None and not new_group:
+            raise ArgumentError("features: go with new_group=True; leave them out")
+        line = np.array(draws["intercept"])
         for column, value in zip(self.x, row, strict=False):
-            line = line + self.draws[column] * value
+            line = line + draws[column] * value
         scatter = np.random.default_rng(seed).standard_normal(line.shape)
-        records = line + scatter * np.sqrt(self.draws["sigma2"])
+        records = line + scatter * np.sqrt(draws["sigma2"])
         if not clamped:
             return Prediction(records, line)
         if not self.releases:
@@ -266,8 +273,22 @@ class RegressionPosterior(Posterior):
         bounds = self.releases[0].bounds[self.y]
         return Prediction(
             np.clip(records, bounds.lower, bounds.upper),
-            _expected_within(line, np.sqrt(self.draws["sigma2"]), bounds),
+            _expected_within(line, np.sqrt(draws["sigma2"]), bounds),
         )
+
+    def _new_group(
+        self, features: Mapping[str, float] | None, seed: int
+    ) -> Mapping[str, np.ndarray]:
+        """Draw the parameters (chain, draw) of a group that was not released."""
+        from noisewise.models.linear_regression.pooled_posterior import new_group
+
+        if self.population is None or self.population.features is None:
+            raise ArgumentError("new_group: goes with pooled groups; infer with pool=True")
+        known = self.population.features
+        row = {} if features is None else features
+        names = (*self.x, INTERCEPT)
+        rng = np.random.default_rng([seed, 1])
+        return new_group(rng, self.population.draws, names, known, row)
 
     def _checked(self, new_x: Mapping[str, float | Level | None] | None) -> dict[str, float]:
         """Return the numbers of a record, and the codes of its levels."""

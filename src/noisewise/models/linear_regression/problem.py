@@ -116,6 +116,8 @@ def regression_problem(
     prior: Mapping[str, object] | None,
     x: str | Iterable[str] | None = None,
     y: str | None = None,
+    *,
+    empty: bool = False,
 ) -> RegressionProblem:
     """Return the regression of any released column on any others.
 
@@ -124,6 +126,7 @@ def regression_problem(
         prior: ``{"response": …, "covariates": …}``, either or both; None for the defaults.
         x: covariates; None for those the owner named.
         y: response; None for the one the owner named.
+        empty: groups of any size are welcome, of one record or none.
     """
     if release.family != "linear-regression":
         raise ReleaseError(f"this release is of family {release.family!r}, not linear-regression")
@@ -142,7 +145,7 @@ def regression_problem(
     bounds = [release.bounds[c] for c in (*covariates, response)]
     units = Units(np.array([b.centre for b in bounds]), np.array([b.half_width for b in bounds]))
     sizes = np.maximum(z[:, -1], q + 2) if release.n is None else np.atleast_1d(release.n)
-    if (sizes < LEAST_RECORDS).any():
+    if (sizes < LEAST_RECORDS).any() and not empty:
         raise ArgumentError(
             f"release: a regression needs at least {LEAST_RECORDS} records in every group"
         )

@@ -23,10 +23,12 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, CellSums, Release
 from noisewise.diagnostics import Coverage
+from noisewise.models.base import Progress
 from noisewise.models.linear_regression import (
     censoring,
     factor_coefficients,
     factor_simulate,
+    pooled_simulate,
     scale_free,
 )
 from noisewise.models.linear_regression.analyst import ANALYST, FACTOR_METHODS
@@ -34,6 +36,7 @@ from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.column_laws import ColumnLaw, numeric_law, separated
 from noisewise.models.linear_regression.factor_problem import FactorProblem
 from noisewise.models.linear_regression.initial_values import prior_parameters, statistics_of
+from noisewise.models.linear_regression.pooled_posterior import PooledQuestion
 from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.gram_packing import square_positions, total_positions
@@ -42,6 +45,7 @@ from noisewise.simulate.trials import (
     PRIOR_DRAWS,
     QUIET,
     BatchSimulator,
+    Outcome,
     Scene,
     Trials,
     check_guesses,
@@ -61,6 +65,11 @@ LEAST_DISTANCE, LARGEST_VARIANCE = 0.06, 0.93
 """Moments of a column, cut at one end or at both, of which a tenth lies inside."""
 EXPLAINED = 0.5
 """Share of the response's variance that the covariates are taken to explain (chosen)."""
+SPREAD_SHARE = 0.2
+"""Deviation between pooled groups, as a share of slope and error deviation (chosen)."""
+
+AnyProblem = RegressionProblem | FactorProblem | PooledQuestion
+"""What can be simulated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +293,87 @@ class RegressionScene:
         return interval_widths(draws_before(self.problem, PRIOR_DRAWS), level)
 
 
-class RegressionSimulator(BatchSimulator[RegressionProblem | FactorProblem]):
+def pooled_scene(
+    question: PooledQuestion, n: int, given: Mapping[str, Any], trials: int, seed: int
+) -> PooledScene:
+    """Make records of pooled groups around one guessed truth, for every trial of a plan.
+
+    The deviations between groups are guessed by ``spread:`` and a coefficient's name; they are a
+    fifth of the slope, and a fifth of the response's deviation for the intercept, unless given.
+    """
+    problem = question.regression
+    names = (*problem.x, "intercept")
+    spreads = {k: v for k, v in given.items() if str(k).startswith("spread:")}
+    check_guesses(spreads, tuple(f"spread:{name}" for name in names))
+    middle, known = guessed(problem, {k: v for k, v in given.items() if k not in spreads})
+    usual = dict(
+        zip(names, SPREAD_SHARE * np.append(np.abs(middle.theta[:-1]), middle.sigma), strict=True)
+    )
+    deviation = {name: float(spreads.get(f"spread:{name}", usual[name])) for name in names}
+    rng, groups = np.random.default_rng([seed, 0]), len(problem.n)
+    sd = np.array(list(deviation.values()))
+    # Groups differ in their level where x is in the middle, whatever the slope there.
+    centre = np.array([law.mean for law in middle.laws])
+    alone = []
+    for _ in range(groups * trials):
+        apart = sd * rng.standard_normal(len(sd))
+        apart[-1] -= apart[:-1] @ centre
+        truth = replace(middle, theta=middle.theta + apart)
+        alone.append((truth, *sums_at(rng, problem, truth, n, 1)))
+    outside = np.mean([a[3] for a in alone], axis=0)
+    known |= {f"spread:{name}": value for name, value in deviation.items()}
+    return PooledScene(
+        question, n, np.array([np.append(a[0].theta, a[0].sigma**2) for a in alone]),
+        np.concatenate([a[1] for a in alone]), np.concatenate([a[2] for a in alone]), known,
+        dict(zip((*problem.x, problem.y), outside.tolist(), strict=True)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PooledScene:
+    """Sums of clamped records of all groups of all trials, one after the other, and unclamped."""
+
+    question: PooledQuestion
+    n: int
+    truth: np.ndarray
+    sums: np.ndarray
+    free: np.ndarray
+    guess: Mapping[str, float]
+    outside: Mapping[str, float]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Slopes, intercept, error variance."""
+        return (*self.question.regression.x, "intercept", "sigma2")
+
+    def trials(self, problem: PooledQuestion, seed: int) -> pooled_simulate.PooledTrials:
+        """Return trials with that problem's noise on the sums."""
+        rng, regression = np.random.default_rng([seed, 1]), problem.regression
+        z = _noisy(rng, regression, self.sums, self.n)
+        groups = len(regression.n)
+        releases = tuple(problem.with_sums(z[i : i + groups]) for i in range(0, len(z), groups))
+        return pooled_simulate.PooledTrials(releases[0], self.truth, self.names, releases)
+
+    def _without_noise(self, sums: np.ndarray, seed: int, level: float) -> Coverage:
+        """Judge the conjugate posterior of exact sums, every group by itself."""
+        quiet = replace(self.question.regression, noise_scale=QUIET, noisy_n=False)
+        alone = replace(_trials(quiet, sums, self.truth, self.n), truth=self.truth)
+        return covered(infer_together(ANALYST, alone, "naive", seed, None), alone, level)
+
+    def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
+        """Return mean widths of the conjugate posterior of unclamped records, group by group."""
+        return self._without_noise(self.free, seed, level).width
+
+    def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
+        """Return how often the conjugate posterior of clamped records holds the truth."""
+        return self._without_noise(self.sums, seed, level).share
+
+    def prior_width(self, level: float) -> dict[str, float]:
+        """Return the widths of a group's prior."""
+        return interval_widths(self.question.prior_draws(PRIOR_DRAWS), level)
+
+
+class RegressionSimulator(BatchSimulator[AnyProblem]):
     """Simulated regressions for ``check`` and ``plan``; those with factors in a file of theirs."""
 
     analyst = ANALYST
@@ -302,31 +391,45 @@ class RegressionSimulator(BatchSimulator[RegressionProblem | FactorProblem]):
         """Return ``exact`` beside other methods: it is quick."""
         return ("exact",) if any(m != "exact" for m in methods) else ()
 
-    def posed(
-        self, problem: RegressionProblem | FactorProblem, method: str
-    ) -> RegressionProblem | FactorProblem:
+    def posed(self, problem: AnyProblem, method: str) -> AnyProblem:
         """Return the problem with the conjugate default prior for all methods but ``exact``."""
-        if isinstance(problem, FactorProblem) or not problem.scale_free or method == "exact":
-            return problem
-        return replace(problem, scale_free=False)
+        if isinstance(problem, RegressionProblem) and problem.scale_free and method != "exact":
+            return replace(problem, scale_free=False)
+        return problem
 
-    def from_prior(
-        self, rng: np.random.Generator, problem: RegressionProblem | FactorProblem, trials: int
-    ) -> Trials[Any]:
+    def template(self, problem: AnyProblem, n: int | None) -> AnyProblem:
+        """Return the problem with one group of n records; pooled groups stay together."""
+        if not isinstance(problem, PooledQuestion):
+            return super().template(problem, n)
+        return problem if n is None else problem.with_sizes(float(n))
+
+    def run(
+        self, trials: Trials[Any], method: str, seed: int, progress: Progress | None = None
+    ) -> Outcome:
+        """Infer all trials as the groups of one batch; of pooled groups one after the other."""
+        if isinstance(trials, pooled_simulate.PooledTrials):
+            return pooled_simulate.run(trials, seed, progress)
+        return super().run(trials, method, seed, progress)
+
+    def from_prior(self, rng: np.random.Generator, problem: AnyProblem, trials: int) -> Trials[Any]:
         """Draw truths from the prior, and a simulated release of each."""
         if isinstance(problem, FactorProblem):
             return factor_simulate.from_prior(rng, problem, trials)
+        if isinstance(problem, PooledQuestion):
+            return pooled_simulate.from_prior(rng, problem, trials)
         return from_prior(rng, problem, trials)
 
-    def planned_trials(self, problem: RegressionProblem | FactorProblem) -> int:
-        """Return fewer trials where there are factors."""
+    def planned_trials(self, problem: AnyProblem) -> int:
+        """Return fewer trials where there are factors, or groups are pooled."""
         if isinstance(problem, FactorProblem):
             return factor_simulate.planned_trials(problem)
+        if isinstance(problem, PooledQuestion):
+            return pooled_simulate.PLANNED_TRIALS
         return super().planned_trials(problem)
 
     def scene(
         self,
-        problem: RegressionProblem | FactorProblem,
+        problem: AnyProblem,
         n: int,
         guesses: Mapping[str, Any],
         trials: int,
@@ -335,16 +438,22 @@ class RegressionSimulator(BatchSimulator[RegressionProblem | FactorProblem]):
         """Make records at one guessed truth, for every trial of a plan."""
         if isinstance(problem, FactorProblem):
             return factor_simulate.scene(problem, n, guesses, trials, seed)
+        if isinstance(problem, PooledQuestion):
+            return pooled_scene(problem, n, guesses, trials, seed)
         truth, guess = guessed(problem, guesses)
         rng = np.random.default_rng([seed, 0])
         sums, free, outside = sums_at(rng, problem, truth, n, trials)
         columns = dict(zip((*problem.x, problem.y), outside.tolist(), strict=True))
         return RegressionScene(problem, n, truth, sums, free, guess, columns)
 
-    def settings(self, problem: RegressionProblem | FactorProblem) -> dict[str, object]:
+    def settings(self, problem: AnyProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""
         if isinstance(problem, FactorProblem):
             what, prior = problem.formula.text, factor_coefficients.WORDS
+        elif isinstance(problem, PooledQuestion):
+            own = problem.regression
+            what = f"{own.y} on {', '.join(own.x)}, {len(own.n)} groups pooled"
+            prior, problem = problem.words, own
         else:
             what, prior = f"{problem.y} on {', '.join(problem.x)}", prior_in_words(problem)
             prior += " (other methods than exact: made from the bounds)" * problem.scale_free

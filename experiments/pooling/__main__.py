@@ -1,0 +1,221 @@
+"""Run one experiment; every trial is a line of JSON, then a table of means.
+
+python -m experiments.pooling EXPERIMENT [--groups 50] [--epsilon 1] [--trials 60] [--processes 1]
+    [--draws 500] [--seed 0] [--max-sweeps 8000] [--alone] [--out FILE]
+
+Errors and coverage are of slopes and of lines at a parents' rank of a quarter; ``--alone`` also
+infers every tract by itself, and with the true population as prior.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+"""What one trial gave."""
+LINE_AT = -0.5
+"""A parents' rank of a quarter, in the box."""
+
+
+def scores(theta: np.ndarray, truth: np.ndarray, name: str) -> Row:
+    """Return errors, coverage, widths and deciles of draws (draw, 2, tract) of coefficients."""
+    row: Row = {}
+    for what, draws, true in (
+        ("slope", theta[:, 0], truth[:, 0]),
+        ("line", 0.5 * (theta[:, 0] * LINE_AT + theta[:, 1]), 0.5 * (truth @ [LINE_AT, 1.0])),
+    ):
+        low, q1, q3, high = np.quantile(draws, [0.025, 0.25, 0.75, 0.975], axis=0)
+        # By itself a tract may be anything: its posterior has hardly a mean.
+        mean = np.median(draws, axis=0) if name == "alone" else draws.mean(axis=0)
+        many = max(1, len(true) // 10)
+        top = set(np.argsort(-true)[:many].tolist()) & set(np.argsort(-mean)[:many].tolist())
+        row[what] = {
+            "rmse": float(np.sqrt(np.mean((mean - true) ** 2))),
+            "cover95": float(np.mean((low <= true) & (true <= high))),
+            "cover50": float(np.mean((q1 <= true) & (true <= q3))),
+            "width": float(np.mean(high - low)),
+            "top_decile": len(top) / many,
+        }
+    return {f"{name} {what}": values for what, values in row.items()}
+
+
+def hyperparameters(phi: np.ndarray) -> Row:
+    """Return whether 95 % intervals of the population (draw, coordinate) hold the truth."""
+    from experiments.pooling import tracts
+
+    spread = np.sqrt(1 - tracts.CORRELATION**2)
+    truth = {
+        "mean slope": tracts.MEAN[0], "mean level": tracts.MEAN[1], "sd slope": tracts.SD[0],
+        "sd level": tracts.SD[1], "direction": tracts.CORRELATION / spread,
+        "mean log variance": tracts.LEVEL, "sd log variance": tracts.LEVEL_SD,
+        "mean x": tracts.X_MEAN, "sd x": tracts.X_SD,
+        "variance of x": 0.5 * np.log(tracts.X_VARIANCE), "df": np.log(tracts.X_DF - 2),
+    }  # fmt: skip
+    low, high = np.quantile(phi, [0.025, 0.975], axis=0)
+    return {
+        name: bool(a <= value <= b)
+        for (name, value), a, b in zip(truth.items(), low, high, strict=True)
+    }
+
+
+def true_phi(chains: int) -> Any:
+    """Return the coordinates of the true population, for every chain."""
+    import jax.numpy as jnp
+
+    from experiments.pooling import tracts
+
+    spread = np.sqrt(1 - tracts.CORRELATION**2)
+    phi = [
+        *tracts.MEAN, *tracts.SD, tracts.CORRELATION / spread, tracts.LEVEL, tracts.LEVEL_SD,
+        tracts.X_MEAN, tracts.X_SD, 0.5 * np.log(tracts.X_VARIANCE), np.log(tracts.X_DF - 2),
+    ]  # fmt: skip
+    return jnp.asarray(np.tile(np.array(phi)[:, None], (1, chains)))
+
+
+def trial(settings: Mapping[str, Any], number: int) -> Row:
+    """Run one trial."""
+    from experiments.pooling import tracts
+    from noisewise.models.linear_regression import exact, pooled_exact
+
+    rng = np.random.default_rng([settings["seed"], number])
+    n = tracts.sizes(rng, settings["groups"])
+    truth, sums = tracts.MAKERS[settings["experiment"]](rng, n)
+    z = sums + rng.laplace(0, tracts.NOISE / settings["epsilon"], sums.shape)
+    problem = tracts.regression(z, n, settings["epsilon"])
+    begin, cpu = time.perf_counter(), time.process_time()
+    marks: list[tuple[int, float]] = []
+    sampled = pooled_exact.sample(
+        tracts.pooled(problem), number, 4, settings["draws"],
+        lambda sweeps: marks.append((sweeps, time.perf_counter())),
+        max_sweeps=settings["max_sweeps"],
+    )  # fmt: skip
+    row: Row = {
+        "trial": number, "sweeps": sampled.sweeps, "rhat": float(sampled.rhat.max()),
+        "ess": float(sampled.ess.min()), "failures": sampled.failures,
+        "seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu,
+    }  # fmt: skip
+    later = [m for m in marks if m[0] > 0]
+    if len(later) > 1:
+        took = (later[-1][1] - later[0][1]) / (later[-1][0] - later[0][0])
+        row["us_per_sweep_and_group"] = 1e6 * took / len(n)
+    theta = sampled.theta.transpose(0, 2, 1, 3).reshape(-1, 2, len(n))
+    row |= scores(theta, truth, "pooled")
+    if settings["experiment"] == "calibration":
+        row["population"] = hyperparameters(sampled.phi.transpose(0, 2, 1).reshape(-1, 11))
+    if settings["alone"]:
+        post = exact.run(problem, number, 4, settings["draws"])
+        alone = np.stack([post.draws["pir"], post.draws["intercept"]], axis=0)
+        row |= scores(alone.reshape(2, len(n), -1).transpose(2, 0, 1), truth, "alone")
+        known = pooled_exact.sample(
+            tracts.pooled(problem), number, 4, settings["draws"], max_sweeps=1000,
+            fixed=true_phi(4),
+        )  # fmt: skip
+        theta = known.theta.transpose(0, 2, 1, 3).reshape(-1, 2, len(n))
+        row |= scores(theta, truth, "known")
+    return row
+
+
+def sbc_trial(settings: Mapping[str, Any], number: int) -> Row:
+    """Draw population and groups from the prior, and return the ranks of the truth."""
+    from experiments.pooling import tracts
+    from noisewise.models.linear_regression import pooled_exact, pooled_population, pooled_simulate
+
+    rng = np.random.default_rng([settings["seed"], number, 7])
+    n = tracts.sizes(rng, settings["groups"])
+    empty = tracts.pooled(tracts.regression(np.zeros((len(n), 5)), n, settings["epsilon"]))
+    shape = pooled_exact.setting_of(empty).population
+    for _ in range(10_000):
+        law = pooled_population.draw_law(rng, shape, empty.prior, 1)
+        drawn = pooled_simulate.draw_release(rng, law, empty)
+        # A release that could come from records in the box, as its noisy sums say.
+        slack = 4 * tracts.NOISE / settings["epsilon"]
+        if (np.abs(drawn.z) <= n[:, None] + slack).all():
+            break
+    problem = tracts.pooled(tracts.regression(drawn.z, n, settings["epsilon"]))
+    sampled = pooled_exact.sample(problem, number, 4, settings["draws"])
+    truth = np.asarray(pooled_population.coordinates_of(law))[:, 0]
+    phi = sampled.phi.transpose(0, 2, 1).reshape(-1, len(truth))
+    ranks = {f"phi {i}": float(np.mean(phi[:, i] < truth[i])) for i in range(len(truth))}
+    theta = sampled.theta.transpose(0, 2, 1, 3).reshape(-1, 2, len(n))
+    for k in range(2):
+        ranks[f"theta {k}"] = float(np.mean(theta[:, k, 0] < drawn.theta[0, k]))
+    variance = sampled.log_variance[..., 0]
+    ranks["log variance"] = float(np.mean(variance < drawn.log_variance[0]))
+    return {
+        "trial": number, "sweeps": sampled.sweeps, "rhat": float(sampled.rhat.max()),
+        "ess": float(sampled.ess.min()), "failures": sampled.failures, "ranks": ranks,
+    }  # fmt: skip
+
+
+def means(rows: list[Row]) -> Row:
+    """Return the mean of every number over trials; of ranks, p-values of uniformity."""
+    if "ranks" in rows[0]:
+        from scipy import stats
+
+        return {
+            name: float(stats.kstest([row["ranks"][name] for row in rows], "uniform").pvalue)
+            for name in rows[0]["ranks"]
+        }
+    flat: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            inner = value.items() if isinstance(value, dict) else [("", value)]
+            for part, number in inner:
+                flat.setdefault(f"{name} {part}".strip(), []).append(float(number))
+    return {name: round(float(np.mean(values)), 4) for name, values in flat.items()}
+
+
+def main() -> None:
+    """Read the arguments and run."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.pooling")
+    parser.add_argument(
+        "experiment", choices=("calibration", "useful", "two", "tails", "sbc", "speed")
+    )
+    parser.add_argument("--groups", type=int, default=50)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--trials", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--max-sweeps", type=int, default=8000)
+    parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--out", type=Path)
+    settings = vars(parser.parse_args())
+    out = settings.pop("out")
+    work = sbc_trial if settings["experiment"] == "sbc" else trial
+    os.environ.setdefault("NPROC", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    rows: list[Row] = []
+
+    def keep(row: Row) -> None:
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        if out is not None:
+            with out.open("a") as file:
+                file.write(json.dumps({**settings, **row}) + "\n")
+
+    numbers = range(settings["trials"])
+    if settings["processes"] > 1:
+        context = get_context("spawn")
+        with ProcessPoolExecutor(settings["processes"], mp_context=context) as pool:
+            for row in pool.map(work, [settings] * len(numbers), numbers):
+                keep(row)
+    else:
+        for number in numbers:
+            keep(work(settings, number))
+    print(json.dumps(means(rows), indent=1), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

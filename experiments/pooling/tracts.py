@@ -1,0 +1,118 @@
+"""Made-up tracts of 20 to 450 people: incomes of parents (x) and children (y), as ranks in [0, 1].
+
+Every maker returns coefficients (tract, 2) in the box, where slopes are those of the ranks and the
+intercept is twice the rank of children whose parents are in the middle, less 1; and sums without
+noise. Noise is that of a release with public sizes, Laplace of scale 16/(3ε) in the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from noisewise.models.linear_regression import pooled_population, pooled_start
+from noisewise.models.linear_regression.problem import (
+    RegressionProblem,
+    Units,
+    default_covariates,
+    default_response,
+)
+
+MEAN = np.array([0.35, -0.12])
+"""Mean of slope and level in the box."""
+SD = np.array([0.08, 0.10])
+"""Their deviations."""
+CORRELATION = -0.3
+"""Their correlation."""
+LEVEL, LEVEL_SD = np.log(0.06), 0.25
+"""Mean and deviation of log σ²."""
+X_MEAN, X_SD = -0.2, 0.22
+"""Mean and deviation of the tracts' mean of x."""
+X_VARIANCE, X_DF = 0.11, 20.0
+"""Σ₀ and ν."""
+NOISE = 16 / 3
+"""Scale of the noise at ε = 1."""
+
+Tracts = tuple[np.ndarray, np.ndarray]
+"""Coefficients and sums."""
+
+
+def sizes(rng: np.random.Generator, groups: int) -> np.ndarray:
+    """Draw the sizes of tracts."""
+    return rng.integers(20, 451, groups)
+
+
+def covariance() -> np.ndarray:
+    """Return the covariance of coefficients."""
+    off = CORRELATION * SD.prod()
+    return np.array([[SD[0] ** 2, off], [off, SD[1] ** 2]])
+
+
+def _sums(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.array([x @ x, x @ y, y @ y, x.sum(), y.sum()])
+
+
+def of_the_model(rng: np.random.Generator, n: np.ndarray) -> Tracts:
+    """Draw tracts from a population like the one that is inferred."""
+    theta = rng.multivariate_normal(MEAN, covariance(), len(n))
+    sums = []
+    for (slope, level), size in zip(theta, n, strict=True):
+        mu = rng.normal(X_MEAN, X_SD)
+        x = rng.normal(mu, np.sqrt(X_VARIANCE * X_DF / rng.chisquare(X_DF)), size)
+        sd = np.exp(0.5 * rng.normal(LEVEL, LEVEL_SD))
+        sums.append(_sums(x, slope * x + level + rng.normal(0, sd, size)))
+    return theta, np.array(sums)
+
+
+def beta_tracts(rng: np.random.Generator, n: np.ndarray, theta: np.ndarray | None = None) -> Tracts:
+    """Draw tracts with beta-distributed x, and y clamped to its bounds."""
+    if theta is None:
+        theta = rng.multivariate_normal(MEAN, covariance(), len(n))
+    sums = []
+    for (slope, level), size in zip(theta, n, strict=True):
+        mean = np.clip(rng.normal(0.4, 0.11), 0.1, 0.9)
+        x = 2 * rng.beta(6 * mean, 6 * (1 - mean), size) - 1
+        sd = np.exp(0.5 * rng.normal(LEVEL, LEVEL_SD))
+        sums.append(_sums(x, np.clip(slope * x + level + rng.normal(0, sd, size), -1, 1)))
+    return theta, np.array(sums)
+
+
+def two_populations(rng: np.random.Generator, n: np.ndarray) -> Tracts:
+    """Draw tracts of two kinds, three deviations apart in slope."""
+    theta = rng.multivariate_normal(MEAN, 0.25 * covariance(), len(n))
+    theta[:, 0] += 1.5 * SD[0] * rng.choice([-1, 1], len(n))
+    return beta_tracts(rng, n, theta)
+
+
+def heavy_tails(rng: np.random.Generator, n: np.ndarray) -> Tracts:
+    """Draw tracts whose coefficients have t₃ tails."""
+    white = rng.multivariate_normal(np.zeros(2), covariance(), len(n))
+    theta = MEAN + white / np.sqrt(rng.chisquare(3, len(n)) / 3)[:, None]
+    return beta_tracts(rng, n, theta)
+
+
+MAKERS: dict[str, Callable[[np.random.Generator, np.ndarray], Tracts]] = {
+    "calibration": of_the_model,
+    "useful": beta_tracts,
+    "two": two_populations,
+    "tails": heavy_tails,
+    "speed": beta_tracts,
+}
+"""Makers by experiment."""
+
+
+def regression(z: np.ndarray, n: np.ndarray, epsilon: float) -> RegressionProblem:
+    """Return the problem of these tracts."""
+    units = Units(np.zeros(2), np.ones(2))
+    return RegressionProblem(
+        ("pir",), "kir", z, n.astype(float), False, NOISE / epsilon, "laplace",
+        default_response(units), default_covariates(units), units, tuple(range(len(n))),
+        scale_free=True,
+    )  # fmt: skip
+
+
+def pooled(problem: RegressionProblem) -> pooled_start.PooledProblem:
+    """Return the problem of pooled tracts without features."""
+    ones = np.ones((len(problem.n), 1))
+    return pooled_start.PooledProblem(problem, ones, None, pooled_population.default_prior(2))

@@ -1,0 +1,580 @@
+"""Moves of the population of pooled groups; each leaves p(ψ, v, ξ, ζ | z) as it is.
+
+- ``conjugate_moves``: θ_g is drawn given its group, then B, T given θ; l₀, w given log σ²; μ₀, Ω
+  given μ; F_c given what parents add. Alone they are slow where the noise leaves θ_g open.
+- ``draw_coefficients`` and ``draw_parents``: B and ω given t, with θ integrated out.
+- ``random_walk`` over some of φ, while the groups keep something fixed. They keep the statistic s
+  itself in ``fixed_fit`` of (B, T, F_c) and ``fixed_covariates`` of (Σ₀, ν). Otherwise records are
+  carried along (Y. Yu, X.-L. Meng, "To center or not to center", JCGS 20, 2011):
+
+  ``carried_level`` (l₀, w): ξ, RSS/σ² and y = K⁻¹(t - Cᵀm), K Kᵀ = V, are kept; s follows.
+  ``carried_covariates`` (μ₀, Ω, Σ₀, ν): ζ, y, RSS and records standardised by μ and Σ₀ are kept,
+  but for their size: with e^r the d-th root of |W|, W = L_Σ⁻¹ (L_x L_xᵀ + (x̄-μ)(x̄-μ)ᵀ) L_Σ⁻ᵀ, what
+  is kept is u = (r - E(r; ν)) / sd(ν), since r depends on ν through χ²(n) / χ²(ν).
+  ``carried_fit`` (B, T, F_c): y given z is about N(M⁻¹Eᵀg, M⁻¹), E = C K, with M and g from a
+  normal approximation of the noise at each sum of x y and of y: these are linear in y. Kept is the
+  standardised y, so that the move comes near to one with all records integrated out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+
+from noisewise.models.linear_regression import pooled_density as density
+from noisewise.models.linear_regression.coordinates import Shape
+from noisewise.models.linear_regression.pooled_density import (
+    GroupData,
+    GroupStatistic,
+    PopulationLaw,
+)
+from noisewise.models.linear_regression.pooled_population import (
+    DEGREES,
+    LEVEL,
+    X_MEAN_SD,
+    PopulationPrior,
+    PopulationShape,
+    inverse_diagonal,
+    law_of,
+    log_hyperprior,
+)
+from noisewise.numerics.distributions import (
+    gamma,
+)
+from noisewise.numerics.matrices import (
+    Matrix,
+    cholesky,
+    dot,
+    each,
+    entries,
+    listed,
+    log_determinant,
+    scaled,
+    solve_lower,
+    solve_upper,
+    stacked,
+    times,
+    times_transposed,
+)
+
+FARTHEST = 30.0
+"""Limit of a negative argument of Mills' ratio, below which exp(x²/2) would overflow (chosen)."""
+LEAST_VARIANCE = 1e-12
+"""Least variance of a sum in units of the noise's, so that a group without records has one
+(chosen)."""
+
+
+class Groups(NamedTuple):
+    """The state of all groups beside the population: statistic, ξ, ζ and ω (p, chain, parent)."""
+
+    at: GroupStatistic
+    xi: jax.Array
+    zeta: Matrix
+    parents: jax.Array
+
+
+class Setting(NamedTuple):
+    """What is the same in all sweeps: shapes, noise, and what was released."""
+
+    shape: Shape
+    population: PopulationShape
+    mechanisms: tuple[str, ...]
+
+
+class View(NamedTuple):
+    """Groups under a random walk of ψ: what follows from ψ and from what is kept.
+
+    ``log_density(law)`` (chain, group) of ψ given what is kept, up to a constant; ``groups(law)``
+    the groups that ψ and what is kept make.
+    """
+
+    log_density: Callable[[PopulationLaw], jax.Array]
+    groups: Callable[[PopulationLaw], Groups]
+
+
+def _centre(law: PopulationLaw, groups: Groups, data: GroupData) -> Matrix:
+    return entries(density.centre_of(law, groups.parents, data), 1)
+
+
+def fixed_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
+    """Return the groups with s, ξ and ω kept, for (B, T, F_c): θ is integrated out."""
+    c = density.design(groups.at)
+    log_variance = density.log_variance_of(groups.xi, law)
+
+    def log_density(law: PopulationLaw) -> jax.Array:
+        root = density.response_factor(c, log_variance, law.factor)
+        white = density.whitened_fit(groups.at, c, _centre(law, groups, data), root)
+        value: jax.Array = -0.5 * (log_determinant(root) + dot(white, white))
+        return value
+
+    return View(log_density, lambda law: groups)
+
+
+def fixed_covariates(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
+    """Return the groups with s and μ kept, for (Σ₀, ν): τ² is integrated out."""
+    mu = density.x_mean_of(groups.zeta, law)
+    return View(lambda law: density.log_covariates(groups.at, mu, law), lambda law: groups)
+
+
+def carried_level(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
+    """Return the groups with ξ, residuals in units of σ, and the whitened fit kept."""
+    at, c = groups.at, density.design(groups.at)
+    before = density.log_variance_of(groups.xi, law)
+    centre = _centre(law, groups, data)
+    root = density.response_factor(c, before, law.factor)
+    white, base = density.whitened_fit(at, c, centre, root), times(c.T, centre)
+
+    def carried(law: PopulationLaw) -> Groups:
+        log_variance = density.log_variance_of(groups.xi, law)
+        new = density.response_factor(c, log_variance, law.factor)
+        fit, rss = base + times(new, white), at.rss * jnp.exp(log_variance - before)
+        return groups._replace(at=at._replace(fit=fit, rss=rss))
+
+    def log_density(law: PopulationLaw) -> jax.Array:
+        after = carried(law).at
+        residuals = density.noise_residuals(after, data, setting.shape, "response")
+        return density.log_noise(residuals, setting.mechanisms)
+
+    return View(log_density, carried)
+
+
+def carried_covariates(
+    groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting
+) -> View:
+    """Return the groups with ζ, standardised records of x, and the whitened fit kept."""
+    at, d = groups.at, len(groups.zeta)
+    log_variance, centre = density.log_variance_of(groups.xi, law), _centre(law, groups, data)
+    c = density.design(at)
+    root = density.response_factor(c, log_variance, law.factor)
+    white = density.whitened_fit(at, c, centre, root)
+    scale = entries(law.x_scale, 2)
+    off = solve_lower(scale, at.x_mean - density.x_mean_of(groups.zeta, law))
+    columns = [solve_lower(scale, column) for column in at.x_factor.T]
+    spread = np.tril(np.stack(columns, axis=1))
+    # The size of records can be kept in units of its law only where their scatter is not singular.
+    whole = at.n >= d + 2
+    square = times_transposed(spread, spread) + off[:, None] * off[None]
+    for j in range(d):
+        square[j, j] = jnp.where(whole, square[j, j], 1.0)
+        for k in range(d):
+            square[j, k] = square[j, k] if j == k else jnp.where(whole, square[j, k], 0.0)
+    size = log_determinant(cholesky(square)) / d
+    mean, sd = _size_law(at.n, law.x_df, d)
+    kept = (size - mean) / sd
+    unit = jnp.exp(-0.5 * size)
+    off, spread = scaled(unit, off), np.tril(scaled(unit, spread))
+    shrunken = times_transposed(spread, spread) + off[:, None] * off[None]
+
+    def sized(law: PopulationLaw) -> tuple[jax.Array, jax.Array]:
+        mean, sd = _size_law(at.n, law.x_df, d)
+        return jnp.where(whole, mean + sd * kept, 0.0), jnp.where(whole, jnp.log(sd), 0.0)
+
+    def carried(law: PopulationLaw) -> Groups:
+        stretch = jnp.exp(0.5 * sized(law)[0])
+        scale = entries(law.x_scale, 2)
+        mu = density.x_mean_of(groups.zeta, law)
+        x_mean = mu + times(scale, scaled(stretch, off))
+        x_factor = np.tril(scaled(stretch, times_transposed(scale, spread.T)))
+        moved = at._replace(x_mean=x_mean, x_factor=x_factor)
+        c = density.design(moved)
+        root = density.response_factor(c, log_variance, law.factor)
+        return groups._replace(at=moved._replace(fit=times(c.T, centre) + times(root, white)))
+
+    def log_density(law: PopulationLaw) -> jax.Array:
+        size, log_sd = sized(law)
+        inner = scaled(at.n * jnp.exp(size), shrunken)
+        for j in range(d):
+            inner[j, j] = inner[j, j] + law.x_df
+        degrees = law.x_df + at.n
+        value: jax.Array = (
+            0.5 * d * law.x_df * jnp.log(law.x_df)
+            + sum(gammaln(0.5 * (degrees - j)) - gammaln(0.5 * (law.x_df - j)) for j in range(d))
+            - 0.5 * degrees * log_determinant(cholesky(inner))
+            + 0.5 * d * at.n * size
+            + log_sd
+        )
+        residuals = density.noise_residuals(carried(law).at, data, setting.shape)
+        return value + density.log_noise(residuals, setting.mechanisms)
+
+    return View(log_density, carried)
+
+
+def _size_law(n: jax.Array, df: jax.Array, d: int) -> tuple[jax.Array, jax.Array]:
+    """Return about the mean and deviation of the log size of n standardised records."""
+    n = jnp.maximum(n, d + 1.0)
+
+    def log_mean(degrees: jax.Array) -> jax.Array:
+        # Of log|W| / d, W ~ Wishart(degrees, I / degrees); asymptotic where that is accurate.
+        return sum(_digamma(0.5 * (degrees - j)) for j in range(d)) / d - jnp.log(0.5 * degrees)
+
+    return log_mean(n) - log_mean(df), jnp.sqrt(2 / df + 2 / n)
+
+
+def _digamma(a: jax.Array) -> jax.Array:
+    """Return about ψ(a), for a ≥ ½."""
+    b = a + 1
+    return jnp.log(b) - 1 / (2 * b) - 1 / (12 * b**2) - 1 / a
+
+
+def carried_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
+    """Return the groups with x, RSS, ξ, ω kept, and the fit in units of its law given z."""
+    at, c = groups.at, density.design(groups.at)
+    log_variance = density.log_variance_of(groups.xi, law)
+    places = density.sum_positions(setting.shape)[1]
+    # Σ y² is not linear in the fit; it follows Σ x y and comes before Σ y.
+    linear = entries(data.z, 1)[np.delete(places, -2)]
+
+    def given_noise(law: PopulationLaw) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        root = density.response_factor(c, log_variance, law.factor)
+        base = times(c.T, _centre(law, groups, data))
+        along = times_transposed(c, root.T)
+        off = linear - times(c, base)
+        curvature, pull = _noise_at(off, (along**2).sum(axis=1), data, setting)
+        m = times_transposed(along.T, (along * curvature[:, None]).T)
+        for j in range(len(m)):
+            m[j, j] = m[j, j] + 1.0
+        inner = cholesky(m)
+        return root, base, inner, solve_lower(inner, times(along.T, pull))
+
+    root, base, inner, shift = given_noise(law)
+    white = solve_lower(root, at.fit - base)
+    kept = times(inner.T, white) - shift
+
+    def carried(law: PopulationLaw) -> tuple[Groups, Matrix, Matrix]:
+        root, base, inner, shift = given_noise(law)
+        white = solve_upper(inner, kept + shift)
+        return groups._replace(at=at._replace(fit=base + times(root, white))), white, inner
+
+    def log_density(law: PopulationLaw) -> jax.Array:
+        after, white, inner = carried(law)
+        residuals = density.noise_residuals(after.at, data, setting.shape, "response")
+        moved: jax.Array = dot(white, white) + log_determinant(inner)
+        return density.log_noise(residuals, setting.mechanisms) - 0.5 * moved
+
+    return View(log_density, lambda law: carried(law)[0])
+
+
+def _noise_at(
+    off: Matrix, variance: Matrix, data: GroupData, setting: Setting
+) -> tuple[Matrix, Matrix]:
+    """Return curvature h and pull g of the noise at sums that are normal before it.
+
+    By Tweedie's formula the mean and variance of such a sum after z are m - v s and v + v² s', with
+    s the score of z. For Laplace noise, with R Mills' ratio, R± = R(√v/b ± (z-m)/√v),
+
+        s = (R₊ - R₋) / (b (R₊ + R₋)),    s' = (1 - 2b / (√v (R₊ + R₋))) / b² - s².
+    """
+    b = data.noise
+    variance = each(lambda e: e + LEAST_VARIANCE * b**2, variance)
+    if setting.mechanisms[0] == "gaussian":
+        flat = listed([jnp.ones_like(e) / b**2 for e in off])
+        return flat, listed([e / b**2 for e in off])
+    curvature: list[jax.Array] = []
+    pull: list[jax.Array] = []
+    for r, v in zip(off, variance, strict=True):
+        s = jnp.sqrt(v)
+        plus, minus = _mills(s / b + r / s), _mills(s / b - r / s)
+        score = (plus - minus) / (b * (plus + minus))
+        slope = (1 - 2 * b / (s * (plus + minus))) / b**2 - score**2
+        left = jnp.clip(1 + v * slope, 1 / (1 + v / b**2 + s / b), 1.0)
+        curvature.append((1 / left - 1) / v)
+        pull.append(-score / left)
+    return listed(curvature), listed(pull)
+
+
+def _mills(x: jax.Array) -> jax.Array:
+    """Return about Φ(-x) / φ(x), to three digits (A. V. Boyd's bound, 1959)."""
+    size = jnp.minimum(jnp.abs(x), FARTHEST)
+    upper = jnp.pi / ((jnp.pi - 1) * size + jnp.sqrt(size**2 + 2 * jnp.pi))
+    far = jnp.pi / ((jnp.pi - 1) * jnp.abs(x) + jnp.sqrt(x**2 + 2 * jnp.pi))
+    return jnp.where(x > 0, far, jnp.sqrt(2 * jnp.pi) * jnp.exp(0.5 * size**2) - upper)
+
+
+def random_walk(
+    white: jax.Array,
+    log_uniform: jax.Array,
+    phi: jax.Array,
+    view: View,
+    block: np.ndarray,
+    step: jax.Array,
+    prior: PopulationPrior,
+    shape: PopulationShape,
+) -> tuple[jax.Array, jax.Array]:
+    """Return φ after Metropolis steps over some of its coordinates, and the mean acceptance.
+
+    Args:
+        white: standard normals (step, block, chain).
+        log_uniform: logs of uniforms (step, chain).
+        phi: coordinates (coordinate, chain).
+        view: of the groups while they move.
+        block: the coordinates that move.
+        step: factor of the proposals' covariance (block, block, chain).
+        prior: of the population.
+        shape: of the population.
+    """
+    steps, _, chains = white.shape
+    folded = jnp.asarray(shape.folded[block])[:, None]
+
+    def log_target(phi: jax.Array) -> jax.Array:
+        value = view.log_density(law_of(phi, shape))
+        groups = jnp.broadcast_to(value, (chains, value.shape[-1])).sum(axis=-1)
+        return groups + log_hyperprior(phi, shape, prior)
+
+    def one(number: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        phi, before, accepted = now
+        # The first round only computes the density where the walk begins: so it is compiled once.
+        moving = number > 0
+        fresh = jnp.where(moving, white[number - 1], 0.0)
+        moved = phi[block] + (step * fresh[None]).sum(axis=1)
+        new = phi.at[block].set(jnp.where(folded, jnp.abs(moved), moved))
+        after = log_target(new)
+        change = jnp.where(jnp.isfinite(after), after - before, -jnp.inf)
+        taken = log_uniform[number - 1] < change
+        chance = jnp.where(moving, jnp.exp(jnp.minimum(change, 0.0)), 0.0)
+        return (
+            jnp.where(taken, new, phi),
+            jnp.where(taken, after, before),
+            accepted + chance / steps,
+        )
+
+    begin = phi, jnp.full(chains, -jnp.inf), jnp.zeros(chains)
+    phi, _, accepted = jax.lax.fori_loop(0, steps + 1, one, begin)
+    return phi, accepted
+
+
+def draw_theta(key: jax.Array, groups: Groups, law: PopulationLaw, data: GroupData) -> jax.Array:
+    """Draw θ (p, chain, group) given its group and the population.
+
+    By Matheron's rule: a draw (θ, t) from the prior, moved by what t is off.
+    """
+    at, c = groups.at, density.design(groups.at)
+    log_variance = density.log_variance_of(groups.xi, law)
+    root = density.response_factor(c, log_variance, law.factor)
+    p, batch = len(at.fit), root[0, 0].shape
+    white = entries(jax.random.normal(key, (2 * p, *batch)), 1)
+    factor, centre = entries(law.factor, 2), _centre(law, groups, data)
+    theta = centre + times(factor, white[:p])
+    off = at.fit - times(c.T, theta) - scaled(jnp.exp(0.5 * log_variance), white[p:])
+    pulled = times(c, solve_upper(root, solve_lower(root, off)))
+    return stacked(theta + times(factor, times(factor.T, pulled)))
+
+
+def conjugate_moves(
+    key: jax.Array,
+    theta: jax.Array,
+    groups: Groups,
+    law: PopulationLaw,
+    data: GroupData,
+    prior: PopulationPrior,
+) -> tuple[PopulationLaw, Groups]:
+    """Draw B, T, F_c given θ; l₀, w given log σ²; μ₀, Ω given μ; ω, ξ and ζ follow."""
+    p, d, chains = len(theta), len(law.x_mean), theta.shape[1]
+    nested = law.parent_factor is not None
+    numbers = [(p, theta.shape[-1]), (1, theta.shape[-1]), (d, theta.shape[-1])]
+    numbers += [(p, groups.parents.shape[-1])] if nested else []
+    variates = _covariance_variates(jax.random.fold_in(key, 0), numbers, chains)
+    features = len(data.features)
+    white = jax.random.normal(jax.random.fold_in(key, 1), (features * p + 1 + d, chains, 1))
+    log_variance = density.log_variance_of(groups.xi, law)
+    mu = stacked(density.x_mean_of(groups.zeta, law))
+    added = density.centre_of(law, groups.parents, data) - density.centre_of(
+        law._replace(parent_factor=None), groups.parents, data
+    )
+    coefficients, factor = _normal_regression(
+        white[: features * p].reshape(p, features, chains, 1), variates[0], theta - added,
+        data.features, law.factor,
+        jnp.zeros(p), prior.coefficients, prior.spread,
+    )  # fmt: skip
+    ones = jnp.ones((1, 1, theta.shape[-1]))
+    level, level_sd = _normal_regression(
+        white[features * p :][:1, None], variates[1],
+        jnp.broadcast_to(log_variance, theta.shape[1:])[None], ones,
+        law.level_sd[None, None], jnp.array([LEVEL[0]]), jnp.array([LEVEL[1]])[:, None, None],
+        jnp.full((1, 1, 1), 0.5),
+    )  # fmt: skip
+    x_mean, x_spread = _normal_regression(
+        white[-d:, None], variates[2], jnp.broadcast_to(mu, (d, *theta.shape[1:])), ones,
+        law.x_spread, jnp.zeros(d),
+        jnp.full((d, 1, 1), X_MEAN_SD), jnp.full((d, 1, 1), 0.5),
+    )  # fmt: skip
+    new = law._replace(
+        coefficients=coefficients, factor=factor, level=level[0, 0], level_sd=level_sd[0, 0],
+        x_mean=x_mean[0], x_spread=x_spread,
+    )  # fmt: skip
+    parents = groups.parents
+    if law.parent_factor is not None:
+        added = stacked(times(entries(law.parent_factor, 2), entries(parents, 1)))
+        parent_factor = _draw_covariance(variates[3], added, law.parent_factor, prior.spread)
+        parents = stacked(solve_lower(entries(parent_factor, 2), entries(added, 1)))
+        new = new._replace(parent_factor=parent_factor)
+    xi = (log_variance - new.level) / new.level_sd
+    off = entries(mu - new.x_mean, 1)
+    zeta = solve_lower(entries(new.x_spread, 2), off)
+    return new, groups._replace(xi=xi, zeta=zeta, parents=parents)
+
+
+class CovarianceVariates(NamedTuple):
+    """Gamma variates of the scales and of Bartlett's diagonal (p, chain, 1), and normals below."""
+
+    scales: jax.Array
+    half_squares: jax.Array
+    below: jax.Array
+
+
+def _covariance_variates(
+    key: jax.Array, numbers: list[tuple[int, int]], chains: int
+) -> list[CovarianceVariates]:
+    """Draw the variates of several covariances together: one sampler is compiled, not eight.
+
+    Args:
+        key: the source of randomness.
+        numbers: the size p of each, and the deviations that it is drawn given.
+        chains: how many of each.
+    """
+    shapes = [
+        np.concatenate([np.full(p, 0.5 * (DEGREES + p)),
+                        0.5 * (DEGREES + p - 1 + number - np.arange(p))])
+        for p, number in numbers
+    ]  # fmt: skip
+    whole = jnp.asarray(np.concatenate(shapes))[:, None, None]
+    first, second = jax.random.split(key)
+    gammas = gamma(first, jnp.broadcast_to(whole, (len(whole), chains, 1)))
+    pairs = [p * (p - 1) // 2 for p, _ in numbers]
+    normals = jax.random.normal(second, (sum(pairs), chains, 1))
+    drawn = []
+    for i, (p, _) in enumerate(numbers):
+        at, below = 2 * sum(q for q, _ in numbers[:i]), sum(pairs[:i])
+        drawn.append(
+            CovarianceVariates(
+                gammas[at : at + p], gammas[at + p : at + 2 * p], normals[below : below + pairs[i]]
+            )
+        )
+    return drawn
+
+
+def _normal_regression(
+    white: jax.Array,
+    variates: CovarianceVariates,
+    values: jax.Array,
+    features: jax.Array,
+    factor: jax.Array,
+    prior_mean: jax.Array,
+    prior_sd: jax.Array,
+    spread: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Draw B given T and values ~ N(Bᵀu, T), then T given B; features have orthogonal rows.
+
+    Returns:
+        B (k, p, chain, 1) and the factor of T (p, p, chain, 1).
+    """
+    p = len(values)
+    weight = (features**2).sum(axis=-1)[..., None]
+    cross = (features[:, None] * values).sum(axis=-1, keepdims=True)
+    f = entries(factor, 2)
+    inverse = [solve_lower(f, e) for e in np.eye(p).astype(object)]
+    precision = times_transposed(
+        listed([list(c) for c in inverse]), listed([list(c) for c in inverse])
+    )
+    right = times(precision, entries(jnp.moveaxis(cross, 1, 0), 1))
+    whole = scaled(weight, precision)
+    for j in range(p):
+        whole[j, j] = whole[j, j] + prior_sd[j] ** -2
+        right[j] = right[j] + prior_mean[j] * prior_sd[j] ** -2
+    root = cholesky(whole)
+    drawn = solve_upper(root, solve_lower(root, right) + entries(white, 1))
+    coefficients = jnp.moveaxis(stacked(drawn), 0, 1)
+    off = values - (coefficients[:, :, :, :] * features[:, None]).sum(axis=0)
+    return coefficients, _draw_covariance(variates, off, factor, spread)
+
+
+def _draw_covariance(
+    variates: CovarianceVariates, off: jax.Array, factor: jax.Array, spread: jax.Array
+) -> jax.Array:
+    """Draw the factor of T given deviations (p, chain, group) ~ N(0, T), after its scales a."""
+    p, chains, _ = off.shape
+    inverse = jnp.stack(inverse_diagonal(entries(factor, 2)))
+    scales = (DEGREES * inverse + spread**-2) / variates.scales
+    products = [[(off[i] * off[j]).sum(axis=-1, keepdims=True) for j in range(p)] for i in range(p)]
+    psi = listed(products)
+    for j in range(p):
+        psi[j, j] = psi[j, j] + 2 * DEGREES / scales[j]
+    bartlett = np.zeros((p, p)).astype(object)
+    bartlett[np.diag_indices(p)] = entries(jnp.sqrt(2 * variates.half_squares), 1)
+    if p > 1:
+        bartlett[np.tril_indices(p, -1)] = entries(variates.below, 1)
+    # T = P (B Bᵀ)⁻¹ Pᵀ with P the factor of Ψ: rows of P B⁻ᵀ.
+    root = cholesky(psi)
+    rows = [solve_lower(bartlett, row) for row in root]
+    product = times_transposed(listed([list(r) for r in rows]), listed([list(r) for r in rows]))
+    new = cholesky(product)
+    zeros = jnp.zeros((chains, 1))
+    for place in zip(*np.triu_indices(p, 1), strict=True):
+        new[place] = zeros
+    return stacked(new)
+
+
+def draw_coefficients(
+    key: jax.Array, groups: Groups, law: PopulationLaw, data: GroupData, prior: PopulationPrior
+) -> PopulationLaw:
+    """Draw B given t, row after row, with θ integrated out."""
+    information, score = _information(groups, law, data)
+    k, p = law.coefficients.shape[:2]
+
+    def one(i: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        coefficients, score = now
+        u = data.features[i]
+        h = (information * u**2).sum(axis=-1, keepdims=True)
+        right = (score * u).sum(axis=-1, keepdims=True) + (h * coefficients[i]).sum(axis=1)
+        whole = entries(h, 2)
+        for j in range(p):
+            whole[j, j] = whole[j, j] + prior.coefficients[j] ** -2
+        root = cholesky(whole)
+        white = jax.random.normal(jax.random.fold_in(key, i), (p, *right.shape[1:]))
+        drawn = stacked(solve_upper(root, solve_lower(root, entries(right, 1)) + entries(white, 1)))
+        change = drawn - coefficients[i]
+        score = score - (information * change).sum(axis=1) * u
+        return coefficients.at[i].set(drawn), score
+
+    coefficients, _ = jax.lax.fori_loop(0, k, one, (law.coefficients, score))
+    return law._replace(coefficients=coefficients)
+
+
+def draw_parents(key: jax.Array, groups: Groups, law: PopulationLaw, data: GroupData) -> Groups:
+    """Draw ω of every parent given t, with θ integrated out."""
+    parent = data.parent
+    if law.parent_factor is None or parent is None:
+        return groups
+    information, score = _information(groups, law, data)
+    p, chains, number = groups.parents.shape
+
+    def gathered(values: jax.Array) -> jax.Array:
+        flat = jnp.moveaxis(values, -1, 0)
+        return jnp.moveaxis(jax.ops.segment_sum(flat, parent, number), 0, -1)
+
+    f = entries(law.parent_factor, 2)
+    h = entries(gathered(information), 2)
+    inner = times_transposed(times_transposed(f.T, h.T), f.T)
+    right = times(f.T, entries(gathered(score), 1)) + times(inner, entries(groups.parents, 1))
+    for j in range(p):
+        inner[j, j] = inner[j, j] + 1.0
+    root = cholesky(inner)
+    white = entries(jax.random.normal(key, (p, chains, number)), 1)
+    drawn = solve_upper(root, solve_lower(root, right) + white)
+    return groups._replace(parents=stacked(drawn))
+
+
+def _information(
+    groups: Groups, law: PopulationLaw, data: GroupData
+) -> tuple[jax.Array, jax.Array]:
+    """Return C V⁻¹ Cᵀ (p, p, chain, group) and C V⁻¹ (t - Cᵀm) (p, chain, group)."""
+    at, c = groups.at, density.design(groups.at)
+    log_variance = density.log_variance_of(groups.xi, law)
+    root = density.response_factor(c, log_variance, law.factor)
+    white = density.whitened_fit(at, c, _centre(law, groups, data), root)
+    rows = listed([list(solve_lower(root, row)) for row in c])
+    return stacked(times_transposed(rows, rows)), stacked(times(rows, white))

@@ -1,0 +1,146 @@
+"""Simulated releases of pooled groups: a population, its groups, their sums, and noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from noisewise.artifact import ArgumentError
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression import pooled_population
+from noisewise.models.linear_regression.initial_values import DrawnParameters, statistics_of
+from noisewise.models.linear_regression.pooled_density import PopulationLaw
+from noisewise.models.linear_regression.pooled_posterior import PooledQuestion
+from noisewise.models.linear_regression.pooled_start import PooledProblem
+from noisewise.numerics.distributions import draw_inverse_wishart_factors
+from noisewise.simulate.trials import CHAINS, DRAWS, Outcome, Trials
+
+PLANNED_TRIALS = 10
+"""Simulated releases of a plan for every ε: each takes as long as an inference (chosen)."""
+REACH = 4
+"""Noise scales by which a noisy sum may lie outside what records in the box add up to (chosen)."""
+MAX_PROPOSALS = 100_000
+"""Populations that are drawn before a trial is given up (chosen)."""
+
+
+class DrawnRelease(NamedTuple):
+    """Coefficients (group, p) and log σ² (group) in the box, and the noisy sums of every group."""
+
+    theta: np.ndarray
+    log_variance: np.ndarray
+    z: np.ndarray
+
+
+def draw_release(
+    rng: np.random.Generator, law: PopulationLaw, problem: PooledProblem
+) -> DrawnRelease:
+    """Draw groups from a population (one chain), and noisy sums of as many records as theirs."""
+
+    def only(array: jax.Array) -> np.ndarray:
+        return np.asarray(array)[..., 0, 0]
+
+    b, factor, df = only(law.coefficients), only(law.factor), only(law.x_df)
+    regression, groups, p = problem.regression, len(problem.regression.n), len(factor)
+    theta = problem.features @ b + rng.standard_normal((groups, p)) @ factor.T
+    if law.parent_factor is not None and problem.parents is not None:
+        white = rng.standard_normal((problem.parents.max() + 1, p))
+        theta = theta + (white @ only(law.parent_factor).T)[problem.parents]
+    log_variance = only(law.level) + only(law.level_sd) * rng.standard_normal(groups)
+    mu = only(law.x_mean) + rng.standard_normal((groups, p - 1)) @ only(law.x_spread).T
+    scale = np.broadcast_to(np.sqrt(df) * only(law.x_scale), (groups, p - 1, p - 1))
+    x_factor = draw_inverse_wishart_factors(rng, scale, np.full(groups, df))
+    drawn = DrawnParameters(theta, np.exp(log_variance), mu, x_factor)
+    sums = _sums(rng, drawn, regression.n)
+    if regression.noisy_n:
+        sums = np.column_stack([sums, regression.n])
+    noise = rng.laplace if regression.mechanism == "laplace" else rng.normal
+    return DrawnRelease(theta, log_variance, sums + noise(0, regression.noise_scale, sums.shape))
+
+
+def _sums(rng: np.random.Generator, drawn: DrawnParameters, n: np.ndarray) -> np.ndarray:
+    """Draw the packed sums of n records of every group; groups of one rank together."""
+    q = drawn.theta.shape[-1]
+    rows, columns = np.triu_indices(q)
+    sums = np.zeros((len(n), q * (q + 3) // 2))
+    rank = np.clip(np.round(n) - 1, 0, q)
+    for m in np.unique(rank[n >= 1]):
+        own = np.flatnonzero((rank == m) & (n >= 1))
+        some = DrawnParameters(*(a[own] for a in drawn))
+        # Of one record only the mean is used.
+        at = statistics_of(rng, some, np.maximum(n[own], 1.0), max(int(m), 0))
+        second = at.factor @ np.swapaxes(at.factor, -1, -2) + at.mean[:, :, None] * at.mean[:, None]
+        whole = np.concatenate([second[:, rows, columns], at.mean], axis=-1)
+        sums[own] = n[own, None] * whole
+    return sums
+
+
+@dataclass(frozen=True, eq=False)
+class PooledTrials(Trials[PooledQuestion]):
+    """Trials that are whole releases of pooled groups.
+
+    ``truth`` (row, parameter) is of all groups, release after release; or, where ``names`` has
+    parameters of the population, of the first group and of the population of every release.
+    """
+
+    releases: tuple[PooledQuestion, ...] = ()
+
+
+def from_prior(rng: np.random.Generator, question: PooledQuestion, trials: int) -> PooledTrials:
+    """Draw populations from the hyperprior, and a release of all groups from each.
+
+    Releases whose noisy sums could not come from records in the box are drawn anew, which keeps
+    calibration exact (``simulate.py``).
+    """
+    problem, regression = question.problem, question.regression
+    slack = regression.n[:, None] + REACH * regression.noise_scale
+    releases: list[PooledQuestion] = []
+    truths: list[list[float]] = []
+    names: tuple[str, ...] = ()
+    for _ in range(trials):
+        for _ in range(MAX_PROPOSALS):
+            law = pooled_population.draw_law(rng, question.shape, problem.prior, 1)
+            drawn = draw_release(rng, law, problem)
+            if (np.abs(drawn.z) <= slack).all():
+                break
+        else:
+            raise ArgumentError(
+                f"prior: none of {MAX_PROPOSALS:,} populations drawn from it fits the bounds; give "
+                "a prior of the population that knows more"
+            )
+        releases.append(question.with_sums(drawn.z))
+        own = np.append(drawn.theta[0], np.exp(drawn.log_variance[0]))
+        shared = question.named(law)
+        truths.append([*regression.units.to_user(own), *(float(v[0]) for v in shared.values())])
+        names = (*regression.x, "intercept", "sigma2", *shared)
+    return PooledTrials(releases[0], np.array(truths), names, tuple(releases))
+
+
+def run(trials: PooledTrials, seed: int, progress: Progress | None = None) -> Outcome:
+    """Infer every release."""
+    draws, unconverged = [], 0.0
+    for number, question in enumerate(trials.releases):
+        post = question.run(seed + number, CHAINS, DRAWS)
+        own = ("sigma2", "intercept", *question.regression.x)
+        population = post.population.draws if post.population is not None else {}
+        if set(trials.names) == set(own):
+            of_groups = [
+                post.draws[name].reshape(len(post.keys or ()), -1) for name in trials.names
+            ]
+            draws += list(np.stack(of_groups, axis=-1))
+        else:
+            draws.append(
+                np.stack(
+                    [
+                        (post.draws[name][0] if name in own else population[name]).ravel()
+                        for name in trials.names
+                    ],
+                    axis=-1,
+                )
+            )
+        unconverged += not post.converged
+        if progress is not None:
+            progress(number + 1, len(trials.releases))
+    return Outcome(np.stack(draws), unconverged / len(trials.releases))

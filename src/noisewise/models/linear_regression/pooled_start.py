@@ -1,0 +1,161 @@
+"""Pooled groups as the sampler takes them, and where its chains start.
+
+Chains start at what the sums of all groups together say (their noise grows as √G, they as G),
+spread by half a unit in every log scale; groups at draws from it that are moved to within the noise
+of their own sums (``initial_values.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.models.linear_regression.initial_values import (
+    DrawnParameters,
+    DrawnStatistics,
+    statistics_of,
+    towards,
+)
+from noisewise.models.linear_regression.pooled_density import PopulationLaw
+from noisewise.models.linear_regression.pooled_population import PopulationPrior
+from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.distributions import draw_inverse_wishart_factors
+from noisewise.numerics.gram_packing import unpack
+
+SPREAD_DRAWS = 32
+"""Draws of a group's statistic from which the spread of its coordinates is taken (chosen)."""
+START_DF = 10.0
+"""ν - d - 1 at which chains start (chosen)."""
+
+
+@dataclass(frozen=True)
+class PooledProblem:
+    """A regression problem with groups, and what is public of its groups.
+
+    ``features`` (group, k), the constant first, their columns orthogonal; ``parents`` (group) the
+    place of every group's parent, or None.
+    """
+
+    regression: RegressionProblem
+    features: np.ndarray
+    parents: np.ndarray | None
+    prior: PopulationPrior
+
+
+def _overall(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance (q) of all records together, made valid."""
+    q = len(problem.x) + 1
+    second, totals = unpack(problem.z.sum(axis=0) / max(problem.n.sum(), 1.0), q)
+    mean = np.clip(totals, -1, 1)
+    values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
+    return mean, (vectors * np.clip(values, 1e-3, 1.0)) @ vectors.T
+
+
+def start_law(rng: np.random.Generator, problem: PooledProblem, chains: int) -> PopulationLaw:
+    """Return populations at which chains start."""
+    mean, covariance = _overall(problem.regression)
+    d = len(mean) - 1
+    p, k = d + 1, problem.features.shape[1]
+    slopes = np.linalg.solve(covariance[:d, :d], covariance[:d, d])
+    residual = max(covariance[d, d] - slopes @ covariance[:d, d], 1e-3)
+    spread = 0.5 * np.sqrt(residual)
+
+    def apart(*shape: int) -> np.ndarray:
+        return np.asarray(np.exp(0.5 * rng.standard_normal((*shape, chains, 1))))
+
+    def diagonal(sizes: np.ndarray) -> jax.Array:
+        return jnp.asarray(np.eye(len(sizes))[..., None, None] * sizes[:, None])
+
+    coefficients = np.zeros((k, p, chains, 1))
+    centre = np.append(slopes, mean[d] - slopes @ mean[:d])[:, None, None]
+    coefficients[0] = centre + 0.5 * spread * rng.standard_normal((p, chains, 1))
+    x_factor = np.linalg.cholesky(0.5 * covariance[:d, :d])[..., None, None]
+    return PopulationLaw(
+        jnp.asarray(coefficients),
+        diagonal(spread * apart(p)),
+        diagonal(spread * apart(p)) if problem.parents is not None else None,
+        jnp.asarray(np.log(0.5 * residual) + 0.5 * rng.standard_normal((chains, 1))),
+        jnp.asarray(0.5 * apart()),
+        jnp.asarray(mean[:d, None, None] + 0.2 * rng.standard_normal((d, chains, 1))),
+        jnp.asarray(x_factor * apart()),
+        jnp.asarray(x_factor * apart()),
+        jnp.asarray(START_DF * apart() + d + 1),
+    )
+
+
+def _drawn(
+    rng: np.random.Generator, problem: PooledProblem, law: PopulationLaw, xi: np.ndarray,
+    zeta: np.ndarray,
+) -> DrawnStatistics:  # fmt: skip
+    """Draw statistics (group, chain) of every group from its chain's population."""
+    regression, d = problem.regression, len(problem.regression.x)
+    groups, chains = xi.shape
+
+    def by_chain(array: jax.Array) -> np.ndarray:
+        return np.moveaxis(np.asarray(array)[..., 0], -1, 0)
+
+    white = rng.standard_normal((groups, chains, d + 1))
+    centre = np.einsum("gk,ckp->gcp", problem.features, by_chain(law.coefficients))
+    theta = centre + np.einsum("cij,gcj->gci", by_chain(law.factor), white)
+    variance = np.exp(by_chain(law.level) + by_chain(law.level_sd) * xi)
+    x_mean = by_chain(law.x_mean) + np.einsum("cij,gcj->gci", by_chain(law.x_spread), zeta)
+    df = by_chain(law.x_df)
+    scale = np.sqrt(df)[:, None, None] * by_chain(law.x_scale)
+    shape = (groups, chains)
+    x_factor = draw_inverse_wishart_factors(
+        rng, np.broadcast_to(scale, (*shape, d, d)), np.broadcast_to(df, shape)
+    )
+    # Of few records the coordinates are replaced afterwards.
+    sizes = np.broadcast_to(np.maximum(regression.n, d + 3)[:, None], shape)
+    if regression.noisy_n:
+        sizes = np.maximum(sizes + rng.laplace(0, regression.noise_scale, shape), d + 3)
+    return statistics_of(rng, DrawnParameters(theta, variance, x_mean, x_factor), sizes, d + 1)
+
+
+def _few_records(
+    rng: np.random.Generator, v: np.ndarray, drawn: DrawnStatistics, problem: RegressionProblem
+) -> np.ndarray:
+    """Return coordinates (group, chain, coordinate) with those that groups do not use drawn anew.
+
+    Rows of the factor beyond the rank hold its entries.
+    """
+    q = len(problem.x) + 1
+    if problem.noisy_n:
+        return v
+    v, white = v.copy(), rng.standard_normal(v.shape)
+    rank = np.clip(problem.n - 1, 0, q)
+    v[problem.n < 1, :, :q] = white[problem.n < 1, :, :q]
+    place = 2 * q
+    for j in range(q):
+        v[rank <= j, :, q + j] = white[rank <= j, :, q + j]
+        for k in range(j):
+            v[rank <= j, :, place] = drawn.factor[rank <= j, :, j, k]
+            v[rank <= k, :, place] = white[rank <= k, :, place]
+            place += 1
+    return v
+
+
+def starting_positions(
+    rng: np.random.Generator, problem: PooledProblem, law: PopulationLaw, chains: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return starting positions (coordinate, chain, group) and spreads (coordinate, group)."""
+    regression, d = problem.regression, len(problem.regression.x)
+    groups = len(regression.n)
+
+    def positions(draws: int, *, near: bool) -> np.ndarray:
+        tiled = jax.tree.map(lambda a: jnp.repeat(a, draws // chains, axis=-2), law)
+        xi = rng.standard_normal((groups, draws))
+        zeta = rng.standard_normal((groups, draws, d))
+        drawn = _drawn(rng, problem, tiled, xi, zeta)
+        if near:
+            drawn = towards(rng, drawn, regression.z, regression.noise_scale)
+        v = _few_records(rng, drawn.coordinates(noisy_n=regression.noisy_n), drawn, regression)
+        return np.concatenate([v, xi[..., None], zeta], axis=-1)
+
+    number = chains * max(1, SPREAD_DRAWS // chains)
+    low, high = np.quantile(positions(number, near=False), [0.25, 0.75], axis=1)
+    start = positions(chains, near=True)
+    return jnp.asarray(start.transpose(2, 1, 0)), jnp.asarray((high - low).T / 1.349)

@@ -1,0 +1,142 @@
+"""Pooled groups against NUTS over population, parameters and statistics, generatively."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from noisewise.models.linear_regression import pooled_exact, pooled_population, pooled_start
+from noisewise.models.linear_regression.problem import (
+    RegressionProblem,
+    Units,
+    default_covariates,
+    default_response,
+)
+from tests.reference import pooled_reference as reference
+
+SIZES, NOISE = (30, 80, 200), 2.0
+
+
+def release(seed: int) -> np.ndarray:
+    """Return noisy sums of three groups."""
+    rng = np.random.default_rng(seed)
+    law = reference.Law(
+        np.array([[0.4, 0.1]]), np.diag([0.2, 0.15]) ** 2, None, np.log(0.06), 0.3,
+        np.array([-0.2]), np.array([[0.04]]), np.array([[0.1]]), 12.0,
+    )  # fmt: skip
+    groups = [reference.draw_group(rng, law, np.ones(1), n) for n in SIZES]
+    sums = np.array([reference.packed_sums(g.records) for g in groups])
+    return sums + NOISE * rng.standard_normal(sums.shape)
+
+
+def generative(z: np.ndarray) -> None:
+    """Draw population, parameters and statistics, and observe z; for numpyro."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    def sample(name: str, law: Any) -> jax.Array:
+        drawn: jax.Array = numpyro.sample(name, law)
+        return drawn
+
+    def chi(name: str, df: Any) -> jax.Array:
+        return sample(name, dist.Gamma(jnp.asarray(df) / 2, 0.5))
+
+    def deviation(name: str) -> jax.Array:
+        a = 4.0 / sample(f"{name} a", dist.Gamma(0.5, 1.0))
+        return jnp.sqrt(4 / a / chi(f"{name} chi", 2.0))
+
+    b = 3 * sample("b white", dist.Normal(0, 1).expand([2]))
+    a = 4.0 / sample("t a", dist.Gamma(0.5 * jnp.ones(2), 1.0))
+    square = chi("t chi", np.array([3.0, 2.0]))
+    below = sample("t below", dist.Normal(0, 1))
+    root = jnp.diag(jnp.sqrt(square)).at[1, 0].set(below)
+    factor = jnp.diag(jnp.sqrt(4 / a)) @ jnp.linalg.inv(root).T
+    t = factor @ factor.T
+    level = np.log(0.1) + 2 * sample("level white", dist.Normal(0, 1))
+    level_sd, x_sd = deviation("level_sd"), deviation("x_sd")
+    x_mean = sample("x_mean", dist.Normal(0, 1))
+    sigma0 = 0.1 / 4 * chi("sigma0 chi", 4.0)
+    df = jnp.exp(sample("eta", dist.Uniform(0, np.log(300)))) + 2
+    n, groups = np.array(SIZES, float), len(SIZES)
+    theta = b + sample("theta white", dist.Normal(0, 1).expand([groups, 2])) @ factor.T
+    log_variance = level + level_sd * sample("xi", dist.Normal(0, 1).expand([groups]))
+    mu = x_mean + x_sd * sample("zeta", dist.Normal(0, 1).expand([groups]))
+    tau2 = df * sigma0 / sample("tau chi", dist.Gamma(df / 2, 0.5).expand([groups]))
+    x_bar = mu + jnp.sqrt(tau2 / n) * sample("x_bar", dist.Normal(0, 1).expand([groups]))
+    s_xx = tau2 * chi("s_xx", n - 1)
+    sd = jnp.exp(0.5 * log_variance)
+    slope = theta[:, 0] + sd / jnp.sqrt(s_xx) * sample("slope", dist.Normal(0, 1).expand([groups]))
+    line = theta[:, 0] * x_bar + theta[:, 1]
+    y_bar = line + sd / np.sqrt(n) * sample("y_bar", dist.Normal(0, 1).expand([groups]))
+    rss = sd**2 * chi("rss", n - 2)
+    s_xy = slope * s_xx
+    sums = jnp.stack(
+        [
+            s_xx + n * x_bar**2,
+            s_xy + n * x_bar * y_bar,
+            rss + slope * s_xy + n * y_bar**2,
+            n * x_bar,
+            n * y_bar,
+        ],
+        axis=1,
+    )
+    for name, value in {
+        "B1": b[0], "B2": b[1], "sd1": jnp.sqrt(t[0, 0]), "sd2": jnp.sqrt(t[1, 1]),
+        "rho": t[0, 1] / jnp.sqrt(t[0, 0] * t[1, 1]), "l0": level, "w": level_sd, "mu0": x_mean,
+        "omega": x_sd, "sigma0": sigma0, "df": df, "theta": theta, "lambda": log_variance,
+    }.items():  # fmt: skip
+        numpyro.deterministic(name, value)
+    numpyro.sample("z", dist.Normal(sums, NOISE), obs=z)
+
+
+def by_nuts(z: np.ndarray) -> dict[str, np.ndarray]:
+    from numpyro.infer import MCMC, NUTS
+
+    sampler = MCMC(
+        NUTS(generative, target_accept_prob=0.9), num_warmup=1000, num_samples=3000, num_chains=4,
+        chain_method="vectorized", progress_bar=False,
+    )  # fmt: skip
+    sampler.run(jax.random.key(1), z)
+    drawn = sampler.get_samples(group_by_chain=True)
+    return {name: np.asarray(value) for name, value in drawn.items()}
+
+
+def by_sweeps(z: np.ndarray, draws: int) -> dict[str, np.ndarray]:
+    units = Units(np.zeros(2), np.ones(2))
+    problem = RegressionProblem(
+        ("x",), "y", z, np.array(SIZES, float), False, NOISE, "gaussian", default_response(units),
+        default_covariates(units), units, (0, 1, 2),
+    )  # fmt: skip
+    pooled = pooled_start.PooledProblem(
+        problem, np.ones((3, 1)), None, pooled_population.default_prior(2)
+    )
+    sampled = pooled_exact.sample(pooled, 0, 4, draws, max_sweeps=draws)
+    phi = sampled.phi.transpose(1, 2, 0)
+    direction = phi[4]
+    return {
+        "B1": phi[0], "B2": phi[1], "sd1": phi[2], "sd2": phi[3],
+        "rho": direction / np.sqrt(1 + direction**2), "l0": phi[5], "w": phi[6], "mu0": phi[7],
+        "omega": phi[8], "sigma0": np.exp(2 * phi[9]), "df": np.exp(phi[10]) + 2,
+        "theta": sampled.theta.transpose(2, 0, 3, 1),
+        "lambda": sampled.log_variance.transpose(1, 0, 2),
+    }  # fmt: skip
+
+
+@pytest.mark.evidence
+def test_sweeps_agree_with_nuts_over_everything() -> None:
+    """Twenty marginals of three groups under Gaussian noise, apart by at most 0.05."""
+    z = release(3)
+    ours, theirs = by_sweeps(z, 12_000), by_nuts(z)
+    apart = {}
+    for name, value in ours.items():
+        a = value.reshape(value.shape[0] * value.shape[1], -1)
+        b = theirs[name].reshape(len(theirs[name].reshape(-1, a.shape[1])), -1)
+        for column in range(a.shape[1]):
+            apart[f"{name}{column}"] = stats.ks_2samp(a[:, column], b[:, column]).statistic
+    print({name: round(float(value), 3) for name, value in apart.items()})
+    assert max(apart.values()) <= 0.05
