@@ -169,7 +169,8 @@ def infer(
             are refused in either case.
         pool: let groups learn from each other: they are drawn from a population, which is inferred
             with them. At least three groups; linear regressions and families of one parameter, by
-            ``exact``. Groups without records are welcome: the population speaks for them.
+            ``exact``. The population speaks for shares and rates of groups without records;
+            pooled regressions take every group of secret size to have a few.
         features: of pooled groups, what is publicly known of each: a data frame, or columns by
             name, one row per group, whose key is in the column named as in the release or in the
             index. Features must be public, since no noise protects them.

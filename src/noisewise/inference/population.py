@@ -38,8 +38,7 @@ MAX_LOWER_SHARE = 0.25
 """The 2.5 % quantile of a deviation over its median, below which it is bounded from above only
 (chosen): 0.05 for a uniform law that begins at zero, 0.19 for a Rayleigh law, 0.5 for a normal law
 whose mean is four of its deviations."""
-LEARNT, MOSTLY_PRIOR = "learnt from data", "mostly prior"
-UPPER_BOUND = "upper bound only"
+LEARNT, MOSTLY_PRIOR, UPPER_BOUND = "learnt from data", "mostly prior", "upper bound only"
 """What can be said of a parameter of the population."""
 DECILE = 0.1
 """Share of the groups in the top and in the bottom decile."""
@@ -148,7 +147,8 @@ class PopulationPosterior:
         return (
             f"population not converged: R-hat up to {max(self.rhat.values()):.3f}, "
             f"{min(self.ess.values()):.0f} effective draws at the least (wanted: below "
-            f"{POPULATION_RHAT}, at least {POPULATION_ESS}). Ask for more draws"
+            f"{POPULATION_RHAT}, at least {POPULATION_ESS}). Do not use these results: try another "
+            "seed, or infer the groups without pooling"
         )
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:

@@ -32,8 +32,9 @@ ESS = 400
 MAX_NAMED = 5
 """Groups that a caution names (chosen)."""
 TAILS = (
-    "Pooled intervals are right on average over the groups; the few most extreme groups are drawn "
-    "towards the others, and their intervals miss more often"
+    "Pooled intervals are meant to be right on average over groups that were drawn from a "
+    "population of the kind assumed; the few most extreme groups are drawn towards the others, and "
+    "their intervals miss more often"
 )
 """What to know of pooled groups, whatever the method (docs/howto-small-areas.md)."""
 
@@ -287,7 +288,13 @@ class Posterior(Result):
     @property
     def group_cautions(self) -> tuple[str, ...]:
         """Return what to know of pooled groups, and how many groups were not inferred, and why."""
-        pooled = () if self.population is None else (*self.population.cautions, TAILS)
+        pooled: tuple[str, ...] = ()
+        if self.population is not None:
+            learnt = self.population.cautions if self.population.converged else ()
+            pooled = (*learnt, TAILS)
+        failures = self.details.get("failures", 0)
+        if failures:
+            pooled += (f"Arithmetic failed in {failures} moves of the sampler, which were skipped",)
         return (*pooled, *self._left_out())
 
     def _left_out(self) -> tuple[str, ...]:

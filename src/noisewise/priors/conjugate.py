@@ -213,9 +213,10 @@ class Population:
     middle that the public bounds give for the population's mean. All laws are proper: nothing else
     says how much a few groups differ.
 
-    Linear regression: spreads in the units of the coefficients. Families of one column: the spread
-    of a share is relative to its largest possible, √(mean (1 - mean)), that of a rate relative to
-    the mean; coefficients are of log odds, or of the log rate.
+    Linear regression: spreads in the units of the coefficients, where "intercept" stands for the
+    line's level at the middle of the covariates' bounds, not at zero. Families of one column: the
+    spread of a share is relative to its largest possible, √(mean (1 - mean)), that of a rate
+    relative to the mean; coefficients are of log odds, or of the log rate.
 
     Example:
         >>> import noisewise as nw

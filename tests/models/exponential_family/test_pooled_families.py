@@ -166,8 +166,8 @@ def test_integrals_are_those_of_adaptive_quadrature(spread: float) -> None:
     z, n = np.array([7.0, 30_000.0, 0.0]), np.array([30, 100_000, 400])
     table = pooled_density.likelihood_table(shares(z, n))
     law = pooled_density.group_law("unit", jnp.array([-0.9]), jnp.array(spread), jnp.ones((3, 1)))
-    _, step, logs = pooled_density.integrand("unit", table, law)
-    got = np.asarray(jax.scipy.special.logsumexp(logs, axis=1) + jnp.log(step))
+    masses = pooled_density.integrand("unit", table, law).log_masses()
+    got = np.asarray(jax.scipy.special.logsumexp(masses, axis=1))
     for g in range(3):
         # The reference: a dense grid over the population's own quantiles and the likelihood's.
         k, m = float(law.concentration), float(special.expit(-0.9))
@@ -322,3 +322,29 @@ def test_public_features_of_the_release_are_aligned_by_key() -> None:
     keys = tuple(features["area"])
     given = public_features(features.sample(frac=1, random_state=1), keys, "area")
     assert np.allclose(given.values[:, 1] * given.unit + given.centre, features["poverty"])
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(0.5, 0.5), (0.5, 0.99), (0.01, 0.9), (0.001, 0.5)])
+def test_populations_keep_all_their_mass(mean: float, spread: float) -> None:
+    """Even where most groups have a share that is zero for all that could be seen."""
+    law = pooled_density.group_law(
+        "unit", jnp.array([special.logit(mean)]), jnp.array(spread), jnp.ones((1, 1))
+    )
+    kappa = float(law.concentration)
+    v, n = np.linspace(-30, 0, 1024), 50
+    level = pooled_density.LikelihoodTable(
+        jnp.array([-1.0]), jnp.array([2 / 1023]), jnp.zeros((1, 1024))
+    )
+    none_of_fifty = pooled_density.LikelihoodTable(
+        jnp.array([-30.0]), jnp.array([v[1] - v[0]]), jnp.asarray(-n * np.logaddexp(0, v))[None]
+    )
+    a, b = kappa * mean, kappa * (1 - mean)
+    exact = special.betaln(a, b + n) - special.betaln(a, b)
+    assert float(pooled_density.log_marginal("unit", level, law)) == pytest.approx(0, abs=2e-4)
+    found = float(pooled_density.log_marginal("unit", none_of_fifty, law))
+    assert found == pytest.approx(exact, abs=2e-4)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    drawn = jax.vmap(lambda k: pooled_density.draw_groups(k, "unit", level, law)[0])(keys)
+    for low in (-100.0, -10.0, 0.0):
+        below = special.betainc(a, b, special.expit(low))
+        assert abs(float((drawn < low).mean()) - below) < 0.04

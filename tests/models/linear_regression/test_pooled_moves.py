@@ -203,3 +203,27 @@ def test_the_density_of_a_carried_move_has_the_jacobian_of_its_map(name: str) ->
     volume = [np.linalg.slogdet(slope[:, g, :, g])[1] for g in range(len(SIZES))]
     theirs = joint(carried(position), laws[1]) - joint(position, laws[0]) + np.array(volume)
     np.testing.assert_allclose(ours, theirs, atol=1e-7)
+
+
+def _no_groups(law: pooled_density.PopulationLaw) -> pooled_moves.Groups:
+    raise AssertionError(law)
+
+
+@pytest.mark.parametrize("correlation", [0.0, -0.9])
+def test_a_random_walk_with_correlated_steps_leaves_the_hyperprior_as_it_is(
+    correlation: float,
+) -> None:
+    """A level and a deviation that is often near zero, 4,000 chains that begin in the target."""
+    shape, prior = pooled_population.PopulationShape(1, 1), prior_of(2)
+    chains, rng = 4000, np.random.default_rng(0)
+    begin = pooled_population.coordinates_of(pooled_population.draw_law(rng, shape, prior, chains))
+    block = shape.block("level", "level_sd")
+    size = np.array([1.5, 0.8])
+    covariance = np.array([[1.0, correlation], [correlation, 1.0]]) * np.outer(size, size)
+    step = jnp.asarray(np.linalg.cholesky(covariance))[..., None]
+    nothing = pooled_moves.View(lambda law: jnp.zeros((chains, 1)), _no_groups)
+    white = jnp.asarray(rng.standard_normal((60, 2, chains)))
+    log_uniform = jnp.log(jnp.asarray(rng.random((60, chains))))
+    phi, _ = pooled_moves.random_walk(white, log_uniform, begin, nothing, block, step, prior, shape)
+    for row in block:
+        assert stats.ks_2samp(np.asarray(begin)[row], np.asarray(phi)[row]).pvalue > 1e-4

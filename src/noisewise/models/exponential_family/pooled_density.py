@@ -45,9 +45,13 @@ WINDOW_DEPTH = 14.0
 """Logarithms below the peak that count in an integral: e^-14 is 8e-7."""
 COARSE_POINTS, FINE_POINTS = 48, 128
 """Points over each of likelihood and population, and over their product (chosen: with them
-integrals are right to 2e-3, and to 1e-5 unless groups differ as much as they can)."""
+integrals are right to 2e-4 over the prior of populations)."""
 MAX_V = 200.0
-"""Where v ends: e^-200 is far below any share or rate, and above the least number in float64."""
+"""Where the grid of v ends; beyond, the integrand is a straight line in logarithms."""
+NOTHING_LEFT = 1e30
+"""The slope of a tail that has no mass."""
+FARTHEST_DRAW = 700.0
+"""Where draws of v end: beyond, a share or rate would be zero in float64."""
 POINTS_AT_ONCE, MAX_BLOCK = 2**18, 64
 """Points of integrands, and populations, that are held in memory together (chosen)."""
 MAX_CONCENTRATION = 1e8
@@ -170,11 +174,24 @@ def _population_window(domain: Domain, law: GroupLaw) -> tuple[jax.Array, jax.Ar
 
 
 class Integrand(NamedTuple):
-    """Log of likelihood times population (group, point) on an even grid: first point and step."""
+    """Log of likelihood times population (group, point) on an even grid: first point and step.
+
+    Beyond both ends the log falls in straight lines, whose slopes (group, 2) are those of the
+    population and of the likelihood together: a population of very unlike groups has much of its
+    mass where a share is zero for all that could be seen.
+    """
 
     start: jax.Array
     step: jax.Array
     logs: jax.Array
+    slopes: jax.Array
+
+    def log_masses(self) -> jax.Array:
+        """Return the logs of the masses (group, 3) below the grid, on it and above it."""
+        inner = jnp.logaddexp(self.logs[:, 1:], self.logs[:, :-1])
+        grid = jax.scipy.special.logsumexp(inner, axis=1) + jnp.log(self.step / 2)
+        below, above = (self.logs[:, [0, -1]] - jnp.log(self.slopes)).T
+        return jnp.stack([below, grid, above], axis=1)
 
 
 def integrand(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> Integrand:
@@ -197,21 +214,36 @@ def integrand(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> Integran
     last = jnp.where(kept, points + gaps, -jnp.inf).max(axis=1)
     first, last = map(jax.lax.stop_gradient, (first, last))
     step = (last - first) / (FINE_POINTS - 1)
-    return Integrand(first, step, product(first[:, None] + step[:, None] * jnp.arange(FINE_POINTS)))
+    logs = product(first[:, None] + step[:, None] * jnp.arange(FINE_POINTS))
+    return Integrand(first, step, logs, _end_slopes(domain, table, law))
+
+
+def _end_slopes(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> jax.Array:
+    """Return how steeply the product falls (group, 2) far below and far above."""
+    left = jnp.maximum(table.values[:, 1] - table.values[:, 0], 0.0) / table.step
+    right = jnp.maximum(table.values[:, -2] - table.values[:, -1], 0.0) / table.step
+    k = law.concentration
+    if domain == "positive":
+        # Above, a gamma density falls doubly exponentially: nothing is left there.
+        return jnp.stack([left + k, jnp.full_like(right, NOTHING_LEFT)], axis=1)
+    a, b = k * jax.nn.sigmoid(law.centre), k * jax.nn.sigmoid(-law.centre)
+    return jnp.stack([left + a, right + b], axis=1)
 
 
 def log_marginal(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> jax.Array:
     """Return Σ_g log ∫ p(z_g | v) p(v | population) dv."""
-    _, step, logs = integrand(domain, table, law)
-    return (jax.scipy.special.logsumexp(logs, axis=1) + jnp.log(step)).sum()
+    masses = integrand(domain, table, law).log_masses()
+    return jax.scipy.special.logsumexp(masses, axis=1).sum()
 
 
 def draw_groups(key: jax.Array, domain: Domain, table: LikelihoodTable, law: GroupLaw) -> jax.Array:
-    """Draw v of every group given the population, by the inverse CDF."""
-    start, step, logs = integrand(domain, table, law)
+    """Draw v of every group given the population, by the inverse CDF; beyond the grid, tails."""
+    within, beyond, part = jax.random.split(key, 3)
+    product = integrand(domain, table, law)
+    start, step, logs, slopes = product
     density = jnp.exp(logs - logs.max(axis=1, keepdims=True))
     cells = jnp.cumsum((density[:, 1:] + density[:, :-1]) / 2, axis=1)
-    target = jax.random.uniform(key, (len(start), 1)) * cells[:, -1:]
+    target = jax.random.uniform(within, (len(start), 1)) * cells[:, -1:]
     cell = jnp.minimum((cells <= target).sum(axis=1, keepdims=True), FINE_POINTS - 2)
     before = jnp.where(cell > 0, jnp.take_along_axis(cells, jnp.maximum(cell - 1, 0), axis=1), 0.0)
     left = jnp.take_along_axis(density, cell, axis=1)
@@ -220,7 +252,12 @@ def draw_groups(key: jax.Array, domain: Domain, table: LikelihoodTable, law: Gro
     rest = target - before
     root = jnp.sqrt(jnp.maximum(left**2 + 2 * (right - left) * rest, 0.0))
     share = jnp.clip(2 * rest / jnp.maximum(left + root, 1e-300), 0.0, 1.0)
-    return start + step * (cell + share)[:, 0]
+    v = start + step * (cell + share)[:, 0]
+    far = jax.random.exponential(beyond, (len(start), 1)) / slopes
+    which = jax.random.categorical(part, product.log_masses(), axis=1)
+    end = start + step * (FINE_POINTS - 1)
+    v = jnp.where(which == 0, start - far[:, 0], jnp.where(which == 2, end + far[:, 1], v))
+    return jnp.clip(v, -FARTHEST_DRAW, FARTHEST_DRAW)
 
 
 @partial(jax.jit, static_argnums=0)

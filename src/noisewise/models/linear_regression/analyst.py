@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
+import numpy as np
+
 from noisewise.artifact import ArgumentError, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.formula import DesignColumn, parse
 from noisewise.inference.population import PublicFeatures
-from noisewise.inference.results import Posterior, Result
+from noisewise.inference.results import MAX_NAMED, Posterior, Result
 from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.linear_regression import (
     LEAST_RECORDS,
@@ -141,13 +143,15 @@ class RegressionAnalyst(Analyst[Any]):
             gaps = left_out_in_words(releases[0])
             return (*clamping_by_formula(releases[0], columns), *hidden, *gaps)
         pooled = isinstance(problem, PooledQuestion)
+        few: tuple[str, ...] = ()
         if isinstance(problem, PooledQuestion):
             problem = problem.regression
+            few = _perhaps_empty(problem)
         natural = [
             c for c in (*problem.x, problem.y)
             if not isinstance(releases[0].bounds.get(c), Censored)
         ]  # fmt: skip
-        warnings = list(clamping_in_words(releases[0], natural, taken_as_normal=True))
+        warnings = [*few, *clamping_in_words(releases[0], natural, taken_as_normal=True)]
         if problem.cuts is not None and question.method not in (None, *KNOWING_CUTS):
             warnings.append(
                 f"method: {question.method} takes values at bounds that cut them off as they are; "
@@ -176,6 +180,23 @@ class RegressionAnalyst(Analyst[Any]):
         if design and tuple(c.name for c in design[:-1]) != x:
             raise ValueError("x and the design name unlike columns")
         return RegressionPosterior(**common, x=x, y=attributes["y"], design=design, levels=levels)
+
+
+def _perhaps_empty(problem: RegressionProblem) -> tuple[str, ...]:
+    """Return a sentence on groups of secret size that may hold hardly any records."""
+    least = len(problem.x) + 2
+    if not problem.noisy_n or problem.keys is None:
+        return ()
+    few = np.flatnonzero(problem.z[:, -1] < least + 2 * problem.noise_scale)
+    if not len(few):
+        return ()
+    named = ", ".join(str(problem.keys[i]) for i in few[:MAX_NAMED])
+    return (
+        f"pool: {len(few)} of {len(problem.keys)} groups may have fewer than {least} records, and "
+        "pooled regressions take every group to have as many: what is said of these, and what the "
+        f"population learns from them, is wrong where they have fewer. Leave them out by groups=: "
+        f"{named}{', …' if len(few) > MAX_NAMED else ''}",
+    )
 
 
 def _has_cells(release: Release) -> bool:

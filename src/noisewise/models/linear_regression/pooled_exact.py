@@ -1,7 +1,7 @@
 """Pooled regressions: sweeps over all groups and their population, until the population is known.
 
 One sweep, in each chain with a population of its own: a Hamiltonian trajectory of every group given
-the population (``pooled_density.py``); then the moves of ``pooled_population.py``: conjugate draws,
+the population (``pooled_density.py``); then the moves of ``pooled_moves.py``: conjugate draws,
 random walks with the records fixed, and random walks that carry the records along.
 
 After two heated rungs with the population fixed, windows adapt steps and metrics of the groups as

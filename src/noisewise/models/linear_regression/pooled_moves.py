@@ -318,7 +318,7 @@ def random_walk(
         shape: of the population.
     """
     steps, _, chains = white.shape
-    folded = jnp.asarray(shape.folded[block])[:, None]
+    positive = jnp.asarray(shape.positive[block])[:, None]
 
     def log_target(phi: jax.Array) -> jax.Array:
         value = view.log_density(law_of(phi, shape))
@@ -331,9 +331,13 @@ def random_walk(
         moving = number > 0
         fresh = jnp.where(moving, white[number - 1], 0.0)
         moved = phi[block] + (step * fresh[None]).sum(axis=1)
-        new = phi.at[block].set(jnp.where(folded, jnp.abs(moved), moved))
-        after = log_target(new)
-        change = jnp.where(jnp.isfinite(after), after - before, -jnp.inf)
+        # Turned down, not folded back: folding is symmetric for uncorrelated steps only.
+        outside = (positive & (moved < 0)).any(axis=0)
+        new = phi.at[block].set(jnp.where(positive, jnp.abs(moved), moved))
+        after = jnp.where(outside, -jnp.inf, log_target(new))
+        # Where arithmetic fails at the beginning, the chain stays.
+        usable = jnp.isfinite(after) & (jnp.isfinite(before) | ~moving)
+        change = jnp.where(usable, after - before, -jnp.inf)
         taken = log_uniform[number - 1] < change
         chance = jnp.where(moving, jnp.exp(jnp.minimum(change, 0.0)), 0.0)
         return (

@@ -11,9 +11,8 @@ l₀ ~ N(log 0.1, 2²); μ₀ ~ N(0, 1); Σ₀ ~ Wishart(d + 3, 0.1 I/(d + 3)), 
 log(ν - d - 1) uniform on 0 … log 300.
 
 *Coordinates* φ of ψ: B; the rows of factors in polar form (deviation, direction g), deviations
-themselves for T, F_c, w and Ω, where a proposal below zero is folded back, since the density is
-flat there; their logarithms for Σ₀; η = log(ν - d - 1). For a p × p factor F of T with rows of
-length s_j,
+themselves for T, F_c, w and Ω, whose density is flat at zero; their logarithms for Σ₀;
+η = log(ν - d - 1). For a p × p factor F of T with rows of length s_j,
 
     dT = 2^p Π_j F_jj^(p+1) / s_j  ds dg      (without 1/s_j for log s_j).
 """
@@ -95,14 +94,14 @@ class PopulationShape(NamedTuple):
         return np.concatenate([places[name] for name in names])
 
     @property
-    def folded(self) -> np.ndarray:
+    def positive(self) -> np.ndarray:
         """Return which coordinates are deviations, which stay positive."""
-        places, folded = self.blocks(), np.zeros(len(self), bool)
-        folded[places["factor"][: self.p]] = True
-        folded[places["parent_factor"][: self.p]] = True
-        folded[places["x_spread"][: self.d]] = True
-        folded[places["level_sd"]] = True
-        return folded
+        places, positive = self.blocks(), np.zeros(len(self), bool)
+        positive[places["factor"][: self.p]] = True
+        positive[places["parent_factor"][: self.p]] = True
+        positive[places["x_spread"][: self.d]] = True
+        positive[places["level_sd"]] = True
+        return positive
 
     def __len__(self) -> int:
         return int(max(end[-1] for end in self.blocks().values() if len(end))) + 1

@@ -138,6 +138,32 @@ def _few_records(
     return v
 
 
+def _fitting(
+    law: PopulationLaw, drawn: DrawnStatistics, xi: np.ndarray, zeta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ξ (group, chain) and ζ (group, chain, covariate) near what a group's records say.
+
+    Of many records the error variance and the covariates' means are known: a chain that began
+    elsewhere would find its way by tiny steps, or not at all.
+    """
+    d = zeta.shape[-1]
+
+    def by_chain(array: jax.Array) -> np.ndarray:
+        return np.moveaxis(np.asarray(array)[..., 0], -1, 0)
+
+    n, width = drawn.n, by_chain(law.level_sd)
+    log_variance = 2 * np.log(np.maximum(drawn.factor[..., d, d], 1e-6))
+    known = n * width**2 / (2 + n * width**2)
+    own = (log_variance - by_chain(law.level)) / width
+    xi = known * own + np.sqrt(1 - known) * xi
+    off = drawn.mean[..., :d] - by_chain(law.x_mean)
+    means = np.linalg.solve(by_chain(law.x_spread), off[..., None])[..., 0]
+    scatter = (drawn.factor[..., :d, :d] ** 2).sum(axis=-1)
+    between = (by_chain(law.x_spread) ** 2).sum(axis=-1)
+    seen = n[..., None] * between / (scatter + n[..., None] * between)
+    return xi, seen * means + np.sqrt(1 - seen) * zeta
+
+
 def starting_positions(
     rng: np.random.Generator, problem: PooledProblem, law: PopulationLaw, chains: int
 ) -> tuple[jax.Array, jax.Array]:
@@ -152,6 +178,7 @@ def starting_positions(
         drawn = _drawn(rng, problem, tiled, xi, zeta)
         if near:
             drawn = towards(rng, drawn, regression.z, regression.noise_scale)
+            xi, zeta = _fitting(tiled, drawn, xi, zeta)
         v = _few_records(rng, drawn.coordinates(noisy_n=regression.noisy_n), drawn, regression)
         return np.concatenate([v, xi[..., None], zeta], axis=-1)
 

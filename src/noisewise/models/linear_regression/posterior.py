@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release
-from noisewise.artifact.clamping import clamping_in_words
+from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
@@ -65,6 +65,7 @@ class RegressionPosterior(Posterior):
         words += self._hidden()
         for release in self.releases:
             words += hidden_levels_in_words(release, self.levels)
+            words += left_out_in_words(release)
         return (*dict.fromkeys(words), *self.group_cautions)
 
     def _clamped(self, release: Release, columns: Sequence[str]) -> tuple[str, ...]:
@@ -292,8 +293,12 @@ class RegressionPosterior(Posterior):
 
     def _checked(self, new_x: Mapping[str, float | Level | None] | None) -> dict[str, float]:
         """Return the numbers of a record, and the codes of its levels."""
-        if not isinstance(new_x, Mapping) or set(new_x) != set(self.covariates):
-            wanted = ", ".join(self.covariates)
+        wanted = ", ".join(self.covariates)
+        if not isinstance(new_x, Mapping):
+            raise ArgumentError(
+                f"new_x: must be one record, a dictionary with a value for each of {wanted}"
+            )
+        if set(new_x) != set(self.covariates):
             raise ArgumentError(
                 f"new_x: must give a value to each of {wanted}, and to nothing else"
             )

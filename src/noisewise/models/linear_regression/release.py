@@ -124,6 +124,8 @@ def linear_regression(
     else:
         _refuse_beside_formula(x, y, monomials)
         columns = _of_formula(formula, levels)
+    if formula is not None:
+        _refuse_without_bounds(columns.numeric, bounds)
     limits = arguments.all_bounds(columns.numeric, bounds, tuple(columns.levels))
     groups = arguments.groups(options.groups)
     agreed = terms(options, None if groups is None else groups.column)
@@ -229,6 +231,17 @@ def _refuse_beside_formula(x: object, y: object, monomials: bool) -> None:
         raise ArgumentError(f"{given}: the formula names all columns; give one of the two")
     if monomials:
         raise ArgumentError("monomials: are those of x; name x and y in place of a formula")
+
+
+def _refuse_without_bounds(numeric: Iterable[str], bounds: object) -> None:
+    """Raise an ArgumentError for a column of a formula that has neither bounds nor levels."""
+    for column in numeric:
+        if isinstance(bounds, Mapping) and bounds and column not in bounds:
+            raise ArgumentError(
+                f"bounds: none for column {column!r}; bounds and levels are public knowledge: give "
+                f"bounds={{{column!r}: (0, 1)}} if it is a number, with its smallest and largest "
+                f"value, or levels={{{column!r}: ['a', 'b']}} if it is a factor"
+            )
 
 
 def _of_formula(text: object, levels: object) -> RegressionColumns:
