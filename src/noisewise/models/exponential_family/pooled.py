@@ -114,13 +114,18 @@ def fitted_proposal(rng: np.random.Generator, target: Target) -> Proposal:
         mixed.append(proposal)
         mixture = special.logsumexp([p.log_density(rows) for p in mixed], axis=0)
         weight, power = _flattened(values - mixture, LEAST_EFFECTIVE * size)
-        centre = weight @ rows
-        covariance = (rows - centre).T @ ((rows - centre) * weight[:, None])
-        proposal = Proposal(centre, np.linalg.cholesky(covariance + 1e-10 * np.eye(size)))
+        proposal = _moments(rows, weight)
         full_rounds += power == 1
         if full_rounds == FULL_ROUNDS:
             break
     return proposal
+
+
+def _moments(rows: np.ndarray, weight: np.ndarray) -> Proposal:
+    """Return the t law with the mean and covariance of weighted rows."""
+    centre = weight @ rows
+    covariance = (rows - centre).T @ ((rows - centre) * weight[:, None])
+    return Proposal(centre, np.linalg.cholesky(covariance + 1e-10 * np.eye(len(centre))))
 
 
 def _flattened(log_weight: np.ndarray, effective: float) -> tuple[np.ndarray, float]:
@@ -160,9 +165,13 @@ def independence_chains(
 
 
 def sample_population(
-    rng: np.random.Generator, target: Target, chains: int, draws: int
+    rng: np.random.Generator, problem: PooledProblem, target: Target, chains: int, draws: int
 ) -> tuple[np.ndarray, float]:
-    """Return draws (chain, draw, β… and log ω) and the share of proposals that were accepted."""
+    """Return draws (chain, draw, β… and log ω) and the share of proposals that were accepted.
+
+    Judged are the parameters that an analyst is shown. Where they have not converged, the t law is
+    fitted again, to all the draws that its last one gave, before the next and longer attempt.
+    """
     proposal = fitted_proposal(rng, target)
     for doubling in range(MAX_DOUBLINGS + 1):
         thin = 2**doubling
@@ -171,10 +180,12 @@ def sample_population(
         places = np.arange(len(rows)).reshape(chains, -1)
         kept = independence_chains(rng, places, log_weight)
         psi = rows[kept[:, thin - 1 :: thin]]
-        judged = [diagnose(psi[..., i]) for i in range(psi.shape[-1])]
-        good = all(r < POPULATION_RHAT and e >= POPULATION_ESS for r, e in judged)
-        if good:
+        shown = named_parameters(problem.domain, "", problem.features, psi)
+        judged = [diagnose(values) for values in shown.values()]
+        if all(r < POPULATION_RHAT and e >= POPULATION_ESS for r, e in judged):
             break
+        weight, _ = _flattened(log_weight, LEAST_EFFECTIVE * rows.shape[-1])
+        proposal = _moments(rows, weight)
     return psi, float((kept == places).mean())
 
 
@@ -188,7 +199,7 @@ def run(
     rng = np.random.default_rng(seed)
     table = pooled_density.likelihood_table(problem.groups, progress)
     target = Target(problem, table)
-    psi, accepted = sample_population(rng, target, chains, draws)
+    psi, accepted = sample_population(rng, problem, target, chains, draws)
     v = pooled_density.all_group_draws(
         jax.random.key(int(rng.integers(2**31))), problem.domain, table, target.features,
         psi.reshape(-1, psi.shape[-1]),
