@@ -58,9 +58,9 @@ def test_what_a_person_sees(noisewise: Run, path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:bounds")  # three records are few
 def test_groups_private_bounds_and_counts(noisewise: Run, path: Path) -> None:
-    wish = nw.release.PrivateBounds((0, 9))
+    asked = nw.release.PrivateBounds((0, 9))
     regression(
-        bounds={**BOUNDS, "a": wish}, groups={"g": [1, 2]}, monomials=True, count_clamped=True,
+        bounds={**BOUNDS, "a": asked}, groups={"g": [1, 2]}, monomials=True, count_clamped=True,
         epsilon=90.0, split={"gram": 1, "monomials": 1, "clamped": 1, "bounds": 50},
     ).save(path)  # fmt: skip
     seen = noisewise("inspect", path).out

@@ -84,13 +84,13 @@ def histogram() -> Histogram:
 
 def magnitudes() -> tuple[Histogram, ...]:
     """Records counted by magnitude: both signs, from the lower limit, and beyond both limits."""
-    wishes = {
+    asked = {
         "weight": PrivateBounds((-1e9, 1e9)),
         "mass": PrivateBounds((-(1e300**0.4), 1e300**0.4)),
         "height": PrivateBounds((0.5, 1e4)),
         "share": PrivateBounds((-0.3, -0.1)),
     }
-    return tuple(Histogram(outward(c, w, None)) for c, w in wishes.items())
+    return tuple(Histogram(outward(c, w, None)) for c, w in asked.items())
 
 
 NUMERIC = (("height",), ("weight",), ("height", "weight"), ("weight", "weight", "weight"))

@@ -219,18 +219,18 @@ def test_what_is_refused_late_is_refused_before_private_bounds_are_paid_for(
 def test_nothing_fails_once_private_bounds_are_paid_for() -> None:
     """Candidates that round to one whole number; a third of a cost that rounds upwards."""
     frame = people(k=[0, 1, 3])
-    wish = PrivateBounds((0, 3))
+    asked = PrivateBounds((0, 3))
     for _ in range(40):
         release = family(
             frame,
             column="k",
             family="poisson",
-            bounds=wish,
+            bounds=asked,
             outside="clamp",
             neighbours="add-remove",
         )
         assert release.bounds["k"].half_width >= 0.5
-    bounds = dict.fromkeys(("x", "y", "k"), wish)
+    bounds = dict.fromkeys(("x", "y", "k"), asked)
     for epsilon in np.random.default_rng(0).uniform(0.1, 2, 40):
         release = regression(
             frame, x=["x", "k"], bounds=bounds, epsilon=float(epsilon), neighbours="add-remove"

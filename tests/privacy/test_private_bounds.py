@@ -28,17 +28,17 @@ from noisewise.release import PrivateBounds
     [((0, 1e7), 0), ((-1e9, 1e9), 0), ((1900, 2100), 1900), ((-8, -2), -2), ((-1, 1e145), -1)],
 )
 def test_candidates_reach_from_end_to_end(within: tuple[float, float], anchor: float) -> None:
-    wish = PrivateBounds(within)
-    points, found = candidates(wish)
+    asked = PrivateBounds(within)
+    points, found = candidates(asked)
     assert found == anchor
     assert (points[0], points[-1]) == within
-    assert np.all(np.diff(points) >= wish.resolution * 0.999)
+    assert np.all(np.diff(points) >= asked.resolution * 0.999)
     assert len(points) < 260
     # A third of an octave apart, or the resolution.
     far = np.array(points) - anchor
     for side in (far[far > 0], -far[far < 0][::-1]):
         near, next_one = side[:-1], side[1:]
-        assert np.all((next_one / near < 1.51) | (next_one - near < 1.51 * wish.resolution))
+        assert np.all((next_one / near < 1.51) | (next_one - near < 1.51 * asked.resolution))
 
 
 def test_round_numbers_are_candidates_and_whole_ones_can_be_asked_for() -> None:
@@ -116,13 +116,13 @@ def test_noise_alone_is_seldom_visible(mechanism: Any, window: int) -> None:
 
 def found(x: np.ndarray, within: tuple[float, float], scale: float = 1.0, **more: Any) -> Bounds:
     """The bounds that exact counts give, taken for noisy ones of that scale."""
-    wish = PrivateBounds(within, **more)
-    points, anchor = candidates(wish)
-    cells = evaluate(x, outward("x", wish, None)).astype(int)
+    asked = PrivateBounds(within, **more)
+    points, anchor = candidates(asked)
+    cells = evaluate(x, outward("x", asked, None)).astype(int)
     counts = np.bincount(cells, minlength=len(points))
     noise = Noise("laplace", scale, 2.0, 2.0 / scale)
     search = CandidateCounts(points, anchor, tuple(int(c) for c in counts), noise)
-    return choose_bounds(wish, search, len(x))
+    return choose_bounds(asked, search, len(x))
 
 
 N = 20_000
@@ -206,8 +206,8 @@ def released(source: Any = FRAME, **more: Any) -> nw.Release:
 )
 def test_bounds_are_found_and_the_file_says_how(more: dict[str, Any]) -> None:
     """Noise of at most a hundred records hides nothing here: misses are rarer than 1e-9."""
-    wish = PrivateBounds((-1e6, 1e6), quantiles=(0.05, 0.95))
-    release = released(**more, bounds={"x": wish, "y": (0, 1)})
+    asked = PrivateBounds((-1e6, 1e6), quantiles=(0.05, 0.95))
+    release = released(**more, bounds={"x": asked, "y": (0, 1)})
     assert (release.bounds["x"].lower, release.bounds["x"].upper) == (30, 80)
     (selection,) = release.selections
     whole = release.guarantee.epsilon if release.guarantee.rho is None else release.guarantee.rho
@@ -242,8 +242,8 @@ def test_all_noise_is_opendps(exact: list[np.ndarray]) -> None:
     """Where its one caller draws nothing, the counts in the file are those of the records."""
     release = released()
     assert len(exact) == 2  # the histogram and the Gram matrix
-    wish = PrivateBounds((-1e6, 1e6))
-    cells = evaluate(FRAME.x.to_numpy(), outward("x", wish, None)).astype(int)
+    asked = PrivateBounds((-1e6, 1e6))
+    cells = evaluate(FRAME.x.to_numpy(), outward("x", asked, None)).astype(int)
     assert counts_of(release) == tuple(np.bincount(cells, minlength=len(exact[0])))
 
 
@@ -328,14 +328,14 @@ def simulated(epsilon: float, trials: int, seed: int) -> tuple[np.ndarray, np.nd
     for draw in SHAPES.values():
         for trial in range(trials):
             x = draw(rng, 5000)
-            wish = PrivateBounds(generous(x, rng, trial))
-            points, anchor = candidates(wish)
-            cells = evaluate(x, outward("x", wish, None)).astype(int)
+            asked = PrivateBounds(generous(x, rng, trial))
+            points, anchor = candidates(asked)
+            cells = evaluate(x, outward("x", asked, None)).astype(int)
             counts = np.bincount(cells, minlength=len(points))
             noisy = counts + rng.geometric(odds, len(points)) - rng.geometric(odds, len(points))
             noise = Noise("laplace", 2 / epsilon * (1 + 1e-12), 2.0, epsilon)
             search = CandidateCounts(points, anchor, tuple(int(c) for c in noisy), noise)
-            limits = choose_bounds(wish, search, len(x))
+            limits = choose_bounds(asked, search, len(x))
             widths.append((limits.upper - limits.lower) / np.ptp(x))
             cuts.append(np.mean((x < limits.lower) | (x > limits.upper)))
     return np.array(widths), np.array(cuts)

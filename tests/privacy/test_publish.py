@@ -249,9 +249,9 @@ def test_private_bounds_pay_before_they_select(book: Path, monkeypatch: pytest.M
         raise RuntimeError("the machine died here")
 
     monkeypatch.setattr("noisewise.privacy.mechanisms.Calibrated.draw", crash)
-    wish = {"a": nw.release.PrivateBounds((-100, 100)), "b": (10, 11)}
+    asked = {"a": nw.release.PrivateBounds((-100, 100)), "b": (10, 11)}
     with pytest.raises(RuntimeError, match="died"):
-        released(people(), bounds=wish, epsilon=0.25, ledger=book, split={"gram": 1, "bounds": 9},
+        released(people(), bounds=asked, epsilon=0.25, ledger=book, split={"gram": 1, "bounds": 9},
                  neighbours="add-remove")  # fmt: skip
     assert seen == [0.25]
 

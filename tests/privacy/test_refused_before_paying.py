@@ -73,12 +73,12 @@ def test_more_columns_than_records(book: str) -> None:
 
 @pytest.mark.parametrize("noise", [{}, {"mechanism": "gaussian", "delta": 1e-6}])
 def test_hopeless_private_bounds(noise: dict[str, Any], book: str) -> None:
-    wish = {"x": nw.release.PrivateBounds((0, 1000)), "y": (0, 1)}
+    asked = {"x": nw.release.PrivateBounds((0, 1000)), "y": (0, 1)}
     paid = {} if noise else {"ledger": book}
     with pytest.raises(DataError, match=r"private bounds of 'x' is hopeless.*Nothing was spent"):
-        regression(table({"a": 20}), bounds=wish, epsilon=0.5, **noise, **paid)
+        regression(table({"a": 20}), bounds=asked, epsilon=0.5, **noise, **paid)
     assert spent(book) == 0
-    release = regression(table({"a": 4000}), bounds=wish, epsilon=1.0, **noise, **paid)
+    release = regression(table({"a": 4000}), bounds=asked, epsilon=1.0, **noise, **paid)
     assert release.selections
 
 

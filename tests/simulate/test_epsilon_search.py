@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from noisewise.artifact import ArgumentError
-from noisewise.simulate.epsilon_search import Wish, decisive, fulfilled_wishes, in_words
+from noisewise.simulate.epsilon_search import WidthTarget, decisive, in_words, reached_targets
 
 N = 1000
 PLAIN = {"age": 0.1, "sex": 0.3}
@@ -32,51 +32,51 @@ def width(name: str, n: float, epsilon: float) -> float:
     return math.hypot(plain, NOISE[name] * N / n / epsilon)
 
 
-def searched(wanted: Mapping[str, float]) -> tuple[tuple[Wish, ...], Widths]:
+def searched(wanted: Mapping[str, float]) -> tuple[tuple[WidthTarget, ...], Widths]:
     widths = Widths()
-    return fulfilled_wishes(wanted, N, (0.5, 1.0), PLAIN, widths), widths
+    return reached_targets(wanted, N, (0.5, 1.0), PLAIN, widths), widths
 
 
 @pytest.mark.parametrize("wanted", [0.11, 0.15, 0.3, 2.0])
 def test_the_width_found_is_within_two_percent(wanted: float) -> None:
-    (wish,), widths = searched({"age": wanted})
-    assert wish.epsilon is not None
-    assert 0.98 * wanted <= width("age", N, wish.epsilon) <= wanted
+    (target,), widths = searched({"age": wanted})
+    assert target.epsilon is not None
+    assert 0.98 * wanted <= width("age", N, target.epsilon) <= wanted
     assert len(widths.asked) == len(set(widths.asked)) <= 8
 
 
 def test_several_widths_share_what_was_simulated_and_the_last_decides() -> None:
-    wishes, widths = searched({"age": 0.15, "sex": 0.31})
-    assert [w.parameter for w in wishes] == ["age", "sex"]
-    found = [w.epsilon or 0.0 for w in wishes]
-    assert decisive(wishes) == wishes[found.index(max(found))]
+    targets, widths = searched({"age": 0.15, "sex": 0.31})
+    assert [w.parameter for w in targets] == ["age", "sex"]
+    found = [w.epsilon or 0.0 for w in targets]
+    assert decisive(targets) == targets[found.index(max(found))]
     assert (
-        in_words(wishes)[-1] == f"For all of these widths epsilon must be about {max(found):.3g}."
+        in_words(targets)[-1] == f"For all of these widths epsilon must be about {max(found):.3g}."
     )
     assert len(widths.asked) == len(set(widths.asked))
 
 
 @pytest.mark.parametrize("wanted", [0.05, 0.1, 0.1001])
 def test_records_that_would_do(wanted: float) -> None:
-    (wish,), _ = searched({"age": wanted})
-    assert wish.epsilon is None
-    assert wish.records is not None
+    (target,), _ = searched({"age": wanted})
+    assert target.epsilon is None
+    assert target.records is not None
     # Rounded upwards to two digits.
-    assert width("age", wish.records, 10.0) <= wanted < width("age", 0.9 * wish.records, 10.0)
-    assert f"About {wish.records:,} records would, at epsilon = 10." in wish.words
-    assert ("even without privacy" in wish.words) == (wanted <= 0.1)
+    assert width("age", target.records, 10.0) <= wanted < width("age", 0.9 * target.records, 10.0)
+    assert f"About {target.records:,} records would, at epsilon = 10." in target.words
+    assert ("even without privacy" in target.words) == (wanted <= 0.1)
 
 
 def test_a_width_that_no_epsilon_gives_decides() -> None:
-    wishes, _ = searched({"age": 0.15, "sex": 0.01})
-    assert decisive(wishes) == wishes[1]
-    assert "together need about" in in_words(wishes)[-1]
+    targets, _ = searched({"age": 0.15, "sex": 0.01})
+    assert decisive(targets) == targets[1]
+    assert "together need about" in in_words(targets)[-1]
 
 
 def test_a_width_that_the_least_epsilon_gives() -> None:
-    (wish,), _ = searched({"age": 1e6})
-    assert wish.epsilon is not None
-    assert 0.5 / 64 <= wish.epsilon < 0.5 / 4
+    (target,), _ = searched({"age": 1e6})
+    assert target.epsilon is not None
+    assert 0.5 / 64 <= target.epsilon < 0.5 / 4
 
 
 def test_bad_wishes() -> None:

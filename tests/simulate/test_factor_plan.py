@@ -77,20 +77,20 @@ def test_factors_of_two_and_five_levels_come_true(n: int) -> None:
 def test_the_epsilon_found_gives_the_width() -> None:
     table = wages()
     found = planned(table, [1.0], WAGES_GUESS, width={"education": 0.02, "C(female)[T.1]": 0.04})
-    for wish in found.wishes:
-        assert wish.epsilon is not None
-        real = real_widths([table] * 10, wish.epsilon)
-        assert real[wish.parameter] == pytest.approx(wish.width, rel=0.1)
-    assert found.wish == max(found.wishes, key=lambda w: w.epsilon or 0)
+    for target in found.targets:
+        assert target.epsilon is not None
+        real = real_widths([table] * 10, target.epsilon)
+        assert real[target.parameter] == pytest.approx(target.width, rel=0.1)
+    assert found.target == max(found.targets, key=lambda w: w.epsilon or 0)
 
 
 @pytest.mark.evidence
 def test_the_records_said_to_suffice_do() -> None:
     table = two_factors(np.random.default_rng(0), 2000)
-    (wish,) = planned(table, [1.0], TWO_GUESS, width={"x": 0.1}).wishes
-    assert wish.epsilon is None
-    assert wish.records is not None
-    more = two_factors(np.random.default_rng(0), wish.records)
+    (target,) = planned(table, [1.0], TWO_GUESS, width={"x": 0.1}).targets
+    assert target.epsilon is None
+    assert target.records is not None
+    more = two_factors(np.random.default_rng(0), target.records)
     there = planned(more, [10.0], TWO_GUESS)
     assert there.row(10.0, "exact", "x").width == pytest.approx(0.1, rel=0.1)
 

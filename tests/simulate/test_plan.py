@@ -149,17 +149,17 @@ def test_smallest_epsilon() -> None:
         return column(nw.release.Blank(n), "bernoulli", e)
 
     found = plan(at, n, [0.1, 1.0], methods=["exact"], width=wanted)
-    assert found.wish is not None
-    assert found.wish.epsilon is not None
-    assert 0.01 < found.wish.epsilon < 0.1
-    there = plan(at, n, [found.wish.epsilon], methods=["exact"])
+    assert found.target is not None
+    assert found.target.epsilon is not None
+    assert 0.01 < found.target.epsilon < 0.1
+    there = plan(at, n, [found.target.epsilon], methods=["exact"])
     assert there.rows[0].width <= wanted
-    less = plan(at, n, [0.8 * found.wish.epsilon], methods=["exact"])
+    less = plan(at, n, [0.8 * found.target.epsilon], methods=["exact"])
     assert less.rows[0].width > wanted
     hopeless = plan(at, n, [1.0], methods=["exact"], width=0.01)
-    assert hopeless.wish is not None
-    assert hopeless.wish.epsilon is None
-    assert "even without privacy" in hopeless.wish.words
+    assert hopeless.target is not None
+    assert hopeless.target.epsilon is None
+    assert "even without privacy" in hopeless.target.words
 
 
 def test_private_bounds_are_warned_of() -> None:

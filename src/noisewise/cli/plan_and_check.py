@@ -215,7 +215,7 @@ def show_plan(plan: Plan) -> None:
     console.print(_width_table(plan))
     for warning in plan.warnings:
         console.print(f"warning: {warning}", style="yellow")
-    for sentence in in_words(plan.wishes):
+    for sentence in in_words(plan.targets):
         console.print(sentence, style="bold")
 
 

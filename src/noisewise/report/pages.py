@@ -226,7 +226,7 @@ def plan_page(plan: Plan) -> str:
         f"{settings['trials']} releases of {settings['n']:,} records were simulated for every "
         "epsilon. No data were touched and no budget was spent."
     )
-    boxes = "".join(html.verdict(w.epsilon is not None, w.words) for w in plan.wishes)
+    boxes = "".join(html.verdict(w.epsilon is not None, w.words) for w in plan.targets)
     names = tuple(plan.without)
     figures = [
         html.figure(

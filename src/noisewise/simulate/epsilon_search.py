@@ -33,7 +33,7 @@ Widths = Callable[[float], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Wish:
+class WidthTarget:
     """A wanted width and the smallest ε that gives it.
 
     Where none up to ten does, ``epsilon`` is None and ``records`` says about how many records would
@@ -47,13 +47,13 @@ class Wish:
     records: int | None = None
 
 
-def fulfilled_wishes(
+def reached_targets(
     wanted: Mapping[str, float],
     n: int,
     grid: tuple[float, ...],
     without: Mapping[str, float],
     widths: Widths,
-) -> tuple[Wish, ...]:
+) -> tuple[WidthTarget, ...]:
     """Return the smallest ε for every wanted width.
 
     Args:
@@ -84,7 +84,7 @@ def _fulfilled(
     grid: tuple[float, ...],
     without: float,
     width_at: Callable[[float], float],
-) -> Wish:
+) -> WidthTarget:
     largest = max(LARGEST_EPSILON, grid[-1])
     if width_at(largest) > width:
         records = records_needed(n, width, without, width_at(largest))
@@ -93,14 +93,14 @@ def _fulfilled(
             if width <= without
             else f"epsilon = {largest:g} gives {width_at(largest):.4g}"
         )
-        return Wish(
+        return WidthTarget(
             name, width, None,
             f"No epsilon up to {largest:g} gives an interval of {width:g} for {name}: {why}. About "
             f"{records:,} records would, at epsilon = {largest:g}.",
             records,
         )  # fmt: skip
     epsilon = _bisected(width, grid[0], largest, width_at)
-    return Wish(
+    return WidthTarget(
         name, width, epsilon,
         f"The smallest epsilon whose intervals for {name} are {width:g} wide in the mean is about "
         f"{epsilon:.3g}.",
@@ -144,18 +144,18 @@ def records_needed(n: int, width: float, without: float, noisy: float) -> int:
     return math.ceil(exact / digit) * digit
 
 
-def decisive(wishes: tuple[Wish, ...]) -> Wish | None:
-    """Return the wish that is fulfilled last: one that cannot be, or that with the largest ε."""
-    if not wishes:
+def decisive(targets: tuple[WidthTarget, ...]) -> WidthTarget | None:
+    """Return the target that is fulfilled last: one that cannot be, or that with the largest ε."""
+    if not targets:
         return None
-    return max(wishes, key=lambda w: (w.epsilon is None, w.records or 0, w.epsilon or 0.0))
+    return max(targets, key=lambda w: (w.epsilon is None, w.records or 0, w.epsilon or 0.0))
 
 
-def in_words(wishes: tuple[Wish, ...]) -> tuple[str, ...]:
-    """Return a sentence for every wish, and one for all together."""
-    sentences = [wish.words for wish in wishes]
-    last = decisive(wishes)
-    if last is not None and len(wishes) > 1:
+def in_words(targets: tuple[WidthTarget, ...]) -> tuple[str, ...]:
+    """Return a sentence for every target, and one for all together."""
+    sentences = [target.words for target in targets]
+    last = decisive(targets)
+    if last is not None and len(targets) > 1:
         sentences.append(
             f"All of these widths together need about {last.records:,} records."
             if last.epsilon is None

@@ -21,7 +21,7 @@ from noisewise.artifact import ArgumentError, CellSums, Release
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
-from noisewise.simulate.epsilon_search import Wish, decisive, fulfilled_wishes
+from noisewise.simulate.epsilon_search import WidthTarget, decisive, reached_targets
 from noisewise.simulate.trials import (
     LEVEL,
     ClampedScene,
@@ -97,12 +97,12 @@ class Plan:
     before: Mapping[str, float]
     outside: Mapping[str, float]
     warnings: tuple[str, ...]
-    wishes: tuple[Wish, ...] = ()
+    targets: tuple[WidthTarget, ...] = ()
 
     @property
-    def wish(self) -> Wish | None:
+    def target(self) -> WidthTarget | None:
         """Return the wanted width that decides: one that no ε gives, or that of the largest ε."""
-        return decisive(self.wishes)
+        return decisive(self.targets)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -232,8 +232,8 @@ def plan(
         found = judged(epsilon, chosen[0]).width.tolist()
         return dict(zip(scene.names, found, strict=True))
 
-    wishes = fulfilled_wishes(wanted, n, planned.epsilons, planned.without, widths)
-    return replace(planned, wishes=wishes)
+    targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths)
+    return replace(planned, targets=targets)
 
 
 def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> list[Row]:

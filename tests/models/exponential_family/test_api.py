@@ -73,8 +73,8 @@ def test_a_normal_column() -> None:
 
 
 def test_an_interval_found_by_a_private_search() -> None:
-    wish = nw.release.PrivateBounds((0, 64))
-    release = published("wait", "exponential", bounds=wish, outside="clamp", epsilon=8.0)
+    asked = nw.release.PrivateBounds((0, 64))
+    release = published("wait", "exponential", bounds=asked, outside="clamp", epsilon=8.0)
     assert release.selections[0].cost > 0
     row = answer(release).summary().loc["rate"]
     assert abs(row["mean"] - 0.5) < 5 * row["sd"]
