@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from noisewise.models.exponential_family.release import exponential_family, register_family
+    from noisewise.models.generalized_linear.poisson_release import poisson_regression
+    from noisewise.models.generalized_linear.release import logistic_regression
     from noisewise.models.graphical_model.release import graphical_model
     from noisewise.models.linear_regression.release import linear_regression
     from noisewise.models.partition.conjugate_regression import Zellner
@@ -26,6 +28,8 @@ _HOMES = {
     "exponential_family": "noisewise.models.exponential_family.release",
     "graphical_model": "noisewise.models.graphical_model.release",
     "linear_regression": "noisewise.models.linear_regression.release",
+    "logistic_regression": "noisewise.models.generalized_linear.release",
+    "poisson_regression": "noisewise.models.generalized_linear.poisson_release",
     "posterior_probability": "noisewise.models.partition.posterior_probability",
     "posterior_quantile": "noisewise.models.partition.posterior_quantile",
     "register_family": "noisewise.models.exponential_family.release",
@@ -54,6 +58,8 @@ __all__ = [
     "exponential_family",
     "graphical_model",
     "linear_regression",
+    "logistic_regression",
+    "poisson_regression",
     "posterior_probability",
     "posterior_quantile",
     "register_family",

@@ -26,6 +26,11 @@ from noisewise.models.base import Analyst, Method, Progress, Question
 if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
     from noisewise.models.exponential_family.posterior import FamilyPosterior
+    from noisewise.models.generalized_linear import (
+        LogisticRegressionRelease,
+        PoissonRegressionRelease,
+    )
+    from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
     from noisewise.models.graphical_model import GraphicalModelRelease, GraphicalOptions
     from noisewise.models.graphical_model.fitted_model import GraphicalModel
     from noisewise.models.graphical_model.grouped_results import GraphicalGroups
@@ -57,12 +62,27 @@ if TYPE_CHECKING:
         x: str | Iterable[str] | None
         y: str | None
         formula: str | None
+        model: Literal["linear"] | None
+
+    class GeneralizedOptions(FamilyOptions, total=False):
+        """Options of logistic, probit and Poisson regression."""
+
+        x: str | Iterable[str] | None
+        y: str | None
+        formula: str | None
+        law: Literal["box", "normal"]
 
     class TablesOptions(SamplingOptions, GraphicalOptions, total=False):
         """Options of graphical models."""
 
-    class AnyOptions(RegressionOptions, GraphicalOptions, total=False):
+    class AnyOptions(FamilyOptions, GraphicalOptions, total=False):
         """Options of a model that is not known before the file is read."""
+
+        x: str | Iterable[str] | None
+        y: str | None
+        formula: str | None
+        model: str | None
+        law: Literal["box", "normal"]
 
 
 ReleaseLike = Release | str | os.PathLike[str]
@@ -76,6 +96,27 @@ ZERO_SDS = 3
 """Deviations of the noise above which a number of records is surely not 0 (chosen)."""
 FEWEST_DRAWS = 100
 """Below this no effective sample size can be told (chosen)."""
+
+
+@overload
+def infer(
+    release: LinearRegressionRelease
+    | LogisticRegressionRelease
+    | PoissonRegressionRelease
+    | Iterable[LinearRegressionRelease],
+    method: str | None = None,
+    *,
+    model: Literal["logistic", "probit", "poisson"],
+    **options: Unpack[GeneralizedOptions],
+) -> GeneralizedPosterior: ...
+
+
+@overload
+def infer(
+    release: LogisticRegressionRelease | PoissonRegressionRelease,
+    method: str | None = None,
+    **options: Unpack[GeneralizedOptions],
+) -> GeneralizedPosterior: ...
 
 
 @overload
@@ -120,6 +161,7 @@ def infer(
     release: Any,
     method: str | None = None,
     *,
+    model: str | None = None,
     prior: Any = None,
     x: str | Iterable[str] | None = None,
     y: str | None = None,
@@ -150,9 +192,14 @@ def infer(
             limit theorem) and ``naive``. Graphical models: ``cgm`` (the default; EM that accounts
             for the noise) and ``naive-mle`` (ignores it) give a ``GraphicalModel``, ``bayes`` a
             ``GraphicalPosterior``.
+        model: how the response depends on the covariates, where another than the release's own is
+            wanted: ``"logistic"`` or ``"probit"`` for a response that is 0 or 1, ``"poisson"`` for
+            counts. Their methods are ``clt`` (the default: the response's sums are normal given
+            the covariates', by the central limit theorem) and ``naive``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; with one of them, the other is weak and made from the bounds; with
-            neither, the prior of ``exact`` knows no units. Exponential families: one ``Beta``,
+            neither, the prior of ``exact`` knows no units. Logistic, probit and Poisson
+            regressions: one ``Predictor``. Exponential families: one ``Beta``,
             ``Gamma``, ``Dirichlet`` or ``NormalInverseGamma``.
         x: covariates, if others than the owner named: any released columns.
         y: response, likewise. The Gram matrix is released once; every regression on it is free.
@@ -202,13 +249,14 @@ def infer(
     first = releases[0]
     if len(releases) > 1:
         combine.check(releases, same_population=same_population)
-    analyst = models.find(first.family).analyst()
+    kind, stands_for = models.find_asked(first.family, model)
+    analyst = kind.analyst()
     shared = pooled_features(analyst, first, pool, features, parent)
     chosen = _chosen_method(analyst, first, method, shared is not None)
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
     check_at_least("draws", draws, FEWEST_DRAWS)
-    asked_for = asked(prior, x=x, y=y, formula=formula, **options)
+    asked_for = asked(prior, x=x, y=y, formula=formula, **options, **stands_for)
     question = replace(asked_for, method=chosen, pool=shared)
     usable, left_out = releases, tuple[Level, ...]()
     if shared is None:  # The population speaks for a pooled group without records.

@@ -15,12 +15,19 @@ from noisewise.models.base import (
     Simulator,
     Word,
     find,
+    find_asked,
     names,
     register,
     unregister,
 )
 
-BUILT_IN = ("linear_regression", "exponential_family", "graphical_model", "partition")
+BUILT_IN = (
+    "linear_regression",
+    "exponential_family",
+    "graphical_model",
+    "partition",
+    "generalized_linear",
+)
 """Folders of the models that come with noisewise."""
 
 for _folder in BUILT_IN:
@@ -36,6 +43,7 @@ __all__ = [
     "Simulator",
     "Word",
     "find",
+    "find_asked",
     "names",
     "register",
     "unregister",

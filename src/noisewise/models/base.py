@@ -298,6 +298,10 @@ class Model:
     statistics: ClassVar[tuple[str, ...]]
     """Kinds of statistics of which a release must hold at least one."""
     release_type: ClassVar[type[Release]] = Release
+    also_reads: ClassVar[tuple[str, ...]] = ()
+    """Other models whose releases can be inferred as this one, where the analyst asks for it."""
+    asked_as: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """What ``model=`` may say of it, and the words that each stands for (``Question.words``)."""
     owner_file: ClassVar[str] = "release"
     """The file with the owner's part, where a folder holds several models."""
 
@@ -441,6 +445,35 @@ def find(name: str) -> Model:
     if name not in _MODELS:
         raise ArgumentError(f"model: there is no {name!r}; there are {', '.join(_MODELS)}")
     return _MODELS[name]
+
+
+def find_asked(family: str, asked: str | None) -> tuple[Model, Mapping[str, Any]]:
+    """Return the model as which a release is inferred, and the words that the analyst's stands for.
+
+    Args:
+        family: the model of the release.
+        asked: what the analyst said by ``model=``; None for the release's own model.
+
+    Example:
+        >>> import noisewise as nw
+        >>> model, words = nw.models.find_asked("linear-regression", "probit")
+        >>> model.name, words
+        ('logistic-regression', {'link': 'probit'})
+    """
+    own = find(family)
+    if asked is None:
+        return own, {}
+    load_plugins()
+    able = [m for m in _MODELS.values() if family in (m.name, *m.also_reads)]
+    for model in able:
+        if asked == model.name:
+            return model, {}
+        if asked in model.asked_as:
+            return model, model.asked_as[asked]
+    there = [word for m in able for word in (m.asked_as or (m.name,))]
+    raise ArgumentError(
+        f"model: a {family} release can be inferred as {', '.join(there)}, not {asked!r}"
+    )
 
 
 def names() -> tuple[str, ...]:

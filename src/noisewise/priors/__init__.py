@@ -9,6 +9,7 @@ from noisewise.priors.conjugate import (
     NormalInverseWishart,
     Population,
 )
+from noisewise.priors.predictor import Predictor
 
 __all__ = [
     "Beta",
@@ -18,4 +19,5 @@ __all__ = [
     "NormalInverseGamma",
     "NormalInverseWishart",
     "Population",
+    "Predictor",
 ]

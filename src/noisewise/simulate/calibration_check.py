@@ -231,6 +231,7 @@ def check(
     release: Release | str | os.PathLike[str],
     methods: Iterable[str] | None = None,
     *,
+    model: str | None = None,
     prior: Any = None,
     x: str | Iterable[str] | None = None,
     y: str | None = None,
@@ -248,6 +249,7 @@ def check(
         release: a release, or the path of its file; its n, ε, bounds and noise are taken, and its
             numbers are not looked at, but for a count of clamped records.
         methods: which to try; the usual ones of the family unless named.
+        model: as for ``infer``, such as ``"logistic"``.
         prior: of the analysis, as for ``infer``.
         x: covariates, if others than the owner named.
         y: response, likewise.
@@ -274,9 +276,9 @@ def check(
     check_at_least("trials", trials, FEWEST_TRIALS)
     release = release if isinstance(release, Release) else Release.load(release)
     simulator, problem = simulated(
-        release, asked(prior, x=x, y=y, **options), None, pool, features, parent
+        release, asked(prior, x=x, y=y, **options), None, pool, features, parent, model
     )
-    chosen = choose_methods(release, methods, simulator.usual_methods(release), pool)
+    chosen = choose_methods(release, methods, simulator.usual_methods(release), pool, model)
     posed = {method: simulator.posed(problem, method) for method in chosen}
     checked: dict[str, MethodCheck] = {}
     # Methods with the problem's own prior, then those whose default is another.

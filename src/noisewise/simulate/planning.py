@@ -135,6 +135,7 @@ def plan(
     epsilons: Sequence[float],
     *,
     methods: Iterable[str] | None = None,
+    model: str | None = None,
     guesses: Mapping[str, Guess] | None = None,
     prior: Any = None,
     trials: int | None = None,
@@ -154,6 +155,7 @@ def plan(
         n: number of records.
         epsilons: the grid.
         methods: of ``infer``; the best and ``naive`` unless named.
+        model: as for ``infer``, such as ``"logistic"``.
         guesses: what is believed of the data, by name; the rest follows from the bounds. Numbers
             are parameters; of a regression's columns, ``(mean, deviation)``, ``"binary"``,
             ``"uniform"``, ``"skewed"``, or the shares of levels or values,
@@ -191,16 +193,16 @@ def plan(
         check_at_least("trials", trials, FEWEST_TRIALS_PLANNED)
     grid = sorted(set(map(float, epsilons)))
     release, question = at(grid[-1]), asked(prior, **options)
-    simulator, problem = simulated(release, question, n, pool, features, parent)
+    simulator, problem = simulated(release, question, n, pool, features, parent, model)
     trials = simulator.planned_trials(problem) if trials is None else trials
     usual = simulator.usual_methods(release)
     # The best, and for comparison the one that ignores the noise.
-    chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))), pool)
+    chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))), pool, model)
     scene = simulator.scene(problem, n, guesses or {}, trials, seed)
     wanted = _wanted(width, parameter, scene.names)
 
     def judged(epsilon: float, method: str) -> Coverage:
-        settled = simulated(at(epsilon), question, n, pool, features, parent)[1]
+        settled = simulated(at(epsilon), question, n, pool, features, parent, model)[1]
         noisy = scene.trials(settled, seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
             outcome = simulator.run(noisy, method, seed, report)

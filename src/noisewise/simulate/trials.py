@@ -165,15 +165,19 @@ def simulated(
     pool: bool = False,
     features: Any = None,
     parent: str | None = None,
+    asked_as: str | None = None,
 ) -> tuple[Simulator[Any], Any]:
     """Return the model's simulator, and the problem of this release with n records.
 
     Pooled groups are simulated together: one trial is a release of all of them.
     """
-    model = models.find(release.family)
+    model, stands_for = models.find_asked(release.family, asked_as)
     simulator = model.simulator()
     analyst = model.analyst()
-    question = replace(question, pool=pooled_features(analyst, release, pool, features, parent))
+    question = replace(
+        question, pool=pooled_features(analyst, release, pool, features, parent),
+        words={**question.words, **stands_for},
+    )  # fmt: skip
     usable, _ = usable_groups([release], 0 if pool else analyst.least_records)
     problem = analyst.problem(usable, question)
     return simulator, simulator.template(problem, n)
@@ -184,9 +188,10 @@ def choose_methods(
     methods: Iterable[str] | None,
     default: tuple[str, ...],
     pool: bool = False,
+    asked_as: str | None = None,
 ) -> tuple[str, ...]:
     """Return the methods asked for, if they exist and give intervals (and pool, where asked to)."""
-    model = models.find(release.family)
+    model, _ = models.find_asked(release.family, asked_as)
     known = model.simulator().interval_methods or tuple(model.analyst().methods)
     if pool:
         known = default = model.analyst().pooling

@@ -31,7 +31,7 @@ columns with guessed laws (``column_laws``), ``report`` a page.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from noisewise.artifact import ArgumentError, Level, Release, ReleaseError
 from noisewise.artifact.statistics import CellSums
@@ -56,6 +56,7 @@ class LinearRegression(Model):
     name = "linear-regression"
     statistics = ("gram", "cell-sums")
     release_type = LinearRegressionRelease
+    asked_as: ClassVar[Mapping[str, Mapping[str, Any]]] = {"linear": {}}
 
     def check(self, release: Release) -> None:
         """Raise a ReleaseError unless the sums of x and y, or of the formula, are there."""

@@ -1,0 +1,95 @@
+"""Method ``naive``: the noisy sums taken as if they were exact, with classical intervals.
+
+For comparison only: its intervals ignore the noise, and covariates are taken as normal. The
+moments m of the response solve m(a, b) = released; draws are normal with the sandwich covariance
+of the estimate.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noisewise.inference.results import Posterior
+from noisewise.models.base import Progress
+from noisewise.models.generalized_linear.links import LINKS, Link
+from noisewise.models.generalized_linear.posterior import posterior_of
+from noisewise.models.generalized_linear.problem import GeneralizedProblem
+from noisewise.models.generalized_linear.response_moments import normal_sums
+from noisewise.models.generalized_linear.starting_values import noisy_moments
+from noisewise.numerics.convergence import diagnose_groups
+
+STEPS = 60
+"""Steps of the damped Gauss-Newton iteration (chosen)."""
+RIDGE = 1e-3
+"""Weight of the prior's precision, so that estimates stay finite (chosen)."""
+
+
+def run(
+    problem: GeneralizedProblem,
+    seed: int,
+    chains: int,
+    draws: int,
+    progress: Progress | None = None,
+) -> Posterior:
+    """Return independent draws of the normal law about the estimate."""
+    d, groups = len(problem.x), len(problem.n)
+    mean, covariance = noisy_moments(problem)
+    factor = np.linalg.cholesky(covariance)
+    rng = np.random.default_rng(seed)
+    half, centre = problem.units.half, problem.units.centre
+    user = np.empty((d + 1, groups, chains, draws))
+    for g in range(groups):
+        n = problem.n[g]
+        total = (half[-1] * problem.response[g] + centre[-1] * n * np.append(1.0, mean[g])) / n
+        whitened = np.linalg.solve(factor[g], total[1:] - total[0] * mean[g])
+        target = jnp.asarray(np.append(total[0], whitened))
+        estimate, spread = (np.asarray(a) for a in _solved(target, jnp.asarray(n), problem.link))
+        root = np.linalg.cholesky(spread + 1e-12 * np.eye(d + 1))
+        ab = estimate + rng.standard_normal((chains, draws, d + 1)) @ root.T
+        slopes = np.linalg.solve(factor[g].T, ab[..., 1:].reshape(-1, d).T)
+        slopes = slopes.reshape(d, chains, draws)
+        level = ab[..., 0] - np.tensordot(mean[g], slopes, axes=1)
+        by_column = np.empty_like(slopes)
+        by_column[problem.order] = slopes
+        by_column /= half[:d, None, None]
+        user[:d, g] = by_column
+        user[d, g] = level - np.tensordot(centre[:d], by_column, axes=1)
+        if progress is not None:
+            progress(g + 1, groups)
+    judged = [diagnose_groups(values) for values in user]
+    rhat, ess = (np.stack(s) for s in zip(*judged, strict=True))
+    details: dict[str, Any] = {}
+    return posterior_of(problem, user, rhat, ess, "naive", details, None, mean, covariance)
+
+
+def _moments(link: Link, ab: jax.Array) -> jax.Array:
+    return jnp.asarray(normal_sums(link, ab[0], ab[1:]).mean)
+
+
+@partial(jax.jit, static_argnums=2)
+def _solved(wanted: jax.Array, n: jax.Array, link: str) -> tuple[jax.Array, jax.Array]:
+    """Return (a, b) whose moments are the wanted ones, as nearly as can be, and their covariance."""
+    law = LINKS[link]
+    low = 1e-4
+    first = jnp.clip(wanted[0], low, None if law.counts else 1 - low)
+    level = jnp.log(first) if law.counts else jnp.log(first) - jnp.log1p(-first)
+    ab = jnp.concatenate([level[None], jnp.zeros(len(wanted) - 1)])
+
+    def step(_: int, ab: jax.Array) -> jax.Array:
+        slope = jax.jacfwd(lambda v: _moments(law, v))(ab)
+        off = _moments(law, ab) - wanted
+        ridge = RIDGE / n * jnp.eye(len(ab)).at[0, 0].set(0.0)
+        curved = slope.T @ slope + ridge + 1e-12 * jnp.eye(len(ab))
+        move = jnp.linalg.solve(curved, -(slope.T @ off + ridge @ ab))
+        return ab + move * jnp.minimum(1.0, 1.0 / jnp.maximum(jnp.abs(move).max(), 1e-12))
+
+    ab = jax.lax.fori_loop(0, STEPS, step, ab)
+    slope = jax.jacfwd(lambda v: _moments(law, v))(ab)
+    inverse = jnp.linalg.pinv(slope)
+    covariance = jnp.asarray(normal_sums(law, ab[0], ab[1:]).covariance)
+    return ab, inverse @ covariance @ inverse.T / n

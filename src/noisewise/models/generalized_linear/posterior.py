@@ -1,0 +1,489 @@
+"""The posterior of a generalized linear model: coefficients, predictions, effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg
+
+from noisewise.artifact import ArgumentError
+from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
+from noisewise.artifact.user_warnings import warn_user
+from noisewise.inference.results import Posterior, Prediction, by_name
+from noisewise.models.generalized_linear.covariate_nodes import (
+    CovariateNodes,
+    box_nodes,
+    normal_nodes,
+    order_of,
+)
+from noisewise.models.generalized_linear.response_laws import RESPONSE_LAWS, ResponseLaw
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from noisewise.models.generalized_linear.problem import GeneralizedProblem
+
+LARGE_SHIFT = 1.0
+"""Deviations between the medians under two laws of the covariates from which the shape decides
+(chosen; docs/evidence-generalized-linear.md)."""
+LARGE_SLOPE = 2.0
+"""Slope per standard deviation of a column above which its shape decides (logits; chosen)."""
+LARGE_PREDICTOR = 3.0
+"""Deviation of the predictor that is near separation (logits; chosen)."""
+FEW_EVENTS = 20.0
+"""Expected events, or records without, below which the normal law of sums is untested."""
+FEW_RECORDS = 50
+"""The same of records, with five covariates or more."""
+CLAMPED_SHARE = 1e-3
+"""Expected share of counts beyond their bound from which a caution is due (chosen)."""
+LOGITS = {"logistic": 1.0, "probit": 1.65, "poisson": 1.0}
+"""Logits in a unit of the link, for the limits above (probits: matched in the tails)."""
+
+
+@dataclass(frozen=True, eq=False)
+class CovariateMoments:
+    """Posterior means of the covariates' mean and covariance in the box, by group.
+
+    ``centre`` and ``half`` of the box of every column; which columns are ``indicators``; and the
+    law that was made of these.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    centre: np.ndarray
+    half: np.ndarray
+    indicators: np.ndarray
+    law: str
+
+    def nodes(self, group: int) -> CovariateNodes:
+        """Return nodes (node, column) in the user's units and their weights."""
+        order = order_of(self.indicators)
+        if self.law == "normal":
+            nodes = normal_nodes(len(order))
+        else:
+            nodes = box_nodes(self.mean[group], self.covariance[group], self.indicators)
+        factor = np.linalg.cholesky(self.covariance[group][np.ix_(order, order)])
+        box = np.empty_like(nodes.z)
+        box[:, order] = self.mean[group][order] + nodes.z @ factor.T
+        return CovariateNodes(self.centre + self.half * box, nodes.weight)
+
+    def attributes(self) -> dict[str, object]:
+        """Return the fields in JSON's types, for a file."""
+        return {
+            "mean": self.mean.tolist(), "covariance": self.covariance.tolist(),
+            "centre": self.centre.tolist(), "half": self.half.tolist(),
+            "indicators": self.indicators.tolist(), "law": self.law,
+        }  # fmt: skip
+
+    @classmethod
+    def from_attributes(cls, content: Mapping[str, Any], columns: int) -> CovariateMoments:
+        """Return the moments that a file holds; a ValueError where they cannot be any."""
+        mean = np.asarray(content["mean"], float)
+        groups = len(mean)
+        wanted = {
+            "mean": (groups, columns), "covariance": (groups, columns, columns),
+            "centre": (columns,), "half": (columns,), "indicators": (columns,),
+        }  # fmt: skip
+        fields = {}
+        for name, shape in wanted.items():
+            array = np.asarray(content[name], bool if name == "indicators" else float)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"the covariates' {name} is not what it should be")
+            fields[name] = array
+        if content["law"] not in ("box", "normal"):
+            raise ValueError("the law of the covariates is unknown")
+        return cls(**fields, law=content["law"])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GeneralizedPosterior(Posterior):
+    """Draws of the slopes (named as ``x``) and of ``intercept``, on the scale of the link."""
+
+    model_name = "logistic-regression"
+    link: str
+    x: tuple[str, ...]
+    y: str
+    moments: CovariateMoments
+
+    @property
+    def title(self) -> str:
+        """Return the model, the response and its covariates."""
+        return f"{self.link} regression of {self.y} on {', '.join(self.x)}"
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Return the columns to which a prediction needs values."""
+        return self.x
+
+    @property
+    def law(self) -> ResponseLaw:
+        """Return the law of the response given its predictor."""
+        return RESPONSE_LAWS[self.link]
+
+    def attributes(self) -> dict[str, object]:
+        """Return link, columns and the covariates' moments, for a file."""
+        return {
+            "link": self.link, "x": list(self.x), "y": self.y,
+            "moments": self.moments.attributes(),
+        }  # fmt: skip
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Return what may make the numbers wrong, and what was clamped or left out."""
+        words = [*self._shape_decides, *self._steep(), *self._few_events(), *self._clamped_counts()]
+        for release in self.releases:
+            words += clamping_in_words(
+                release, (*self.x, self.y), taken_as_normal=True, knows_cuts=False
+            )
+            words += left_out_in_words(release)
+        return (*dict.fromkeys(words), *self.group_cautions)
+
+    @cached_property
+    def shape_shift(self) -> dict[str, np.ndarray]:
+        """Return by how many posterior deviations the law of the covariates moves a coefficient.
+
+        Between normal covariates and those made from the bounds; NaN where one law was asked for.
+        """
+        shift = self.details.get("shape_shift") or {}
+        return {name: np.asarray(value, float) for name, value in shift.items()}
+
+    @property
+    def _shape_decides(self) -> list[str]:
+        moved = [
+            name for name, value in self.shape_shift.items()
+            if name != "intercept" and np.nanmax(np.append(value, 0.0)) > LARGE_SHIFT
+        ]  # fmt: skip
+        if not moved:
+            return []
+        where = self._where({n: self.shape_shift[n] > LARGE_SHIFT for n in moved})
+        return [
+            f"The shape of the covariates' distribution, which the release does not tell, moves "
+            f"{', '.join(moved)} by more than a posterior standard deviation{where}: do not rely "
+            "on their intervals"
+        ]
+
+    def _where(self, marks: Mapping[str, np.ndarray]) -> str:
+        """Return in how many groups, where there are groups."""
+        if self.keys is None:
+            return ""
+        many = int(np.any([np.asarray(m) for m in marks.values()], axis=0).sum())
+        return f" in {many} of {len(self.keys)} groups"
+
+    def _medians(self) -> np.ndarray:
+        """Return posterior medians (group, slope)."""
+        values = [np.median(self.draws[name], axis=(-2, -1)) for name in self.x]
+        return np.stack([np.atleast_1d(v) for v in values], axis=1)
+
+    @cached_property
+    def _box_covariance(self) -> np.ndarray:
+        return self.moments.covariance * self.moments.half[:, None] * self.moments.half
+
+    def _steep(self) -> list[str]:
+        """Say where the predictor varies so much that the data are nearly separated."""
+        unit = LOGITS[self.link]
+        slopes = self._medians() * unit
+        sd = np.sqrt(np.diagonal(self._box_covariance, axis1=1, axis2=2))
+        steep = np.abs(slopes) * sd > LARGE_SLOPE
+        whole = np.sqrt(np.einsum("gi,gij,gj->g", slopes, self._box_covariance, slopes))
+        apart = whole > LARGE_PREDICTOR
+        words = []
+        if steep.any():
+            names = [c for c, s in zip(self.x, steep.any(axis=0), strict=True) if s]
+            where = self._where({"": steep.any(axis=1)})
+            words.append(
+                f"{', '.join(names)} changes {self.y} by more than {LARGE_SLOPE:g} logits per "
+                f"standard deviation{where}: such a slope depends on the shape of the column, "
+                "which the release does not tell"
+            )
+        if apart.any():
+            words.append(
+                f"The covariates nearly separate {self.y}{self._where({'': apart})}: coefficients "
+                "rest on the few records between, and on the prior"
+            )
+        return words
+
+    def _few_events(self) -> list[str]:
+        """Say where events, or records, are too few for the normal law of sums."""
+        sizes = self._sizes()
+        if sizes is None:
+            return []
+        words = []
+        if self.link != "poisson":
+            share = self._mean_response()
+            few = np.minimum(share, 1 - share) * sizes < FEW_EVENTS
+            if few.any():
+                words.append(
+                    f"Fewer than {FEW_EVENTS:g} records are expected with {self.y} = 1, or with "
+                    f"{self.y} = 0{self._where({'': few})}: sums of so few are not normal, as this "
+                    "method takes them to be"
+                )
+        small = sizes < FEW_RECORDS
+        if len(self.x) >= 5 and small.any():
+            words.append(
+                f"Fewer than {FEW_RECORDS} records for {len(self.x)} covariates"
+                f"{self._where({'': small})}: the central limit theorem, on which this method "
+                "rests, is untested there"
+            )
+        return words
+
+    def _sizes(self) -> np.ndarray | None:
+        """Return the records of every group, as far as these are public."""
+        n = self.releases[0].n if self.releases else None
+        return None if n is None else np.atleast_1d(np.asarray(n, float))
+
+    def _mean_response(self) -> np.ndarray:
+        """Return the mean response (group) over the records, at posterior medians."""
+        return np.array([
+            nodes.weight @ self.law.mean(self._predictor_at(nodes, g))
+            for g, nodes in enumerate(self._nodes)
+        ])  # fmt: skip
+
+    @cached_property
+    def _nodes(self) -> tuple[CovariateNodes, ...]:
+        return tuple(self.moments.nodes(g) for g in range(len(self.moments.mean)))
+
+    def _predictor_at(self, nodes: CovariateNodes, group: int) -> np.ndarray:
+        intercept = np.atleast_1d(np.median(self.draws["intercept"], axis=(-2, -1)))[group]
+        return np.asarray(intercept + nodes.z @ self._medians()[group])
+
+    def _clamped_counts(self) -> list[str]:
+        """Say where the model expects counts beyond their bound, which were moved to it."""
+        if self.link != "poisson" or not self.releases:
+            return []
+        from scipy.stats import poisson
+
+        bound = self.releases[0].bounds[self.y].upper
+        share = np.array([
+            nodes.weight @ poisson.sf(np.floor(bound), self.law.mean(self._predictor_at(nodes, g)))
+            for g, nodes in enumerate(self._nodes)
+        ])  # fmt: skip
+        if share.max() < CLAMPED_SHARE:
+            return []
+        return [
+            f"About {share.max():.1%} of {self.y} lie above their bound, {bound:g}"
+            f"{self._where({'': share >= CLAMPED_SHARE})}, and were moved to it: rates come out "
+            "too small"
+        ]
+
+    def predict(
+        self, new_x: Mapping[str, float] | None = None, *, seed: int = 0
+    ) -> Prediction:
+        """Return the distribution of a new record's response at given covariates.
+
+        ``expected`` holds the draws of its probability, or of its rate, and ``mean_interval`` their
+        interval; ``draws`` new records: 0 or 1, or counts.
+
+        Args:
+            new_x: a number for each covariate, in the user's units.
+            seed: of the new record's scatter.
+        """
+        at = self._checked(new_x)
+        for warning in self._beyond_bounds(at):
+            warn_user(warning)
+        predictor = np.array(self.draws["intercept"])
+        for column in self.x:
+            predictor = predictor + self.draws[column] * at[column]
+        mean = self.law.mean(predictor)
+        return Prediction(self.law.records(np.random.default_rng(seed), mean), mean)
+
+    def _checked(self, new_x: Mapping[str, float] | None) -> dict[str, float]:
+        """Return the numbers of a record."""
+        wanted = ", ".join(self.x)
+        if not isinstance(new_x, Mapping):
+            raise ArgumentError(
+                f"new_x: must be one record, a dictionary with a value for each of {wanted}"
+            )
+        if set(new_x) != set(self.x):
+            raise ArgumentError(
+                f"new_x: must give a value to each of {wanted}, and to nothing else"
+            )
+        at = {}
+        for column, value in new_x.items():
+            number = isinstance(value, int | float | np.number | np.bool_)
+            if not number or not np.isfinite(value):
+                raise ArgumentError(
+                    f"new_x[{column!r}]: must be one finite number, not {value!r}"
+                )
+            at[column] = float(value)
+        return at
+
+    def _beyond_bounds(self, at: Mapping[str, float]) -> list[str]:
+        bounds = self.releases[0].bounds if self.releases else {}
+        return [
+            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
+            f"{bounds[column].upper:g}: no record was seen there, and the prediction extends the "
+            "model"
+            for column, value in at.items()
+            if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
+        ]
+
+    def effects(
+        self, per: Mapping[str, float] | None = None, interval: float = 0.95
+    ) -> pd.DataFrame:
+        """Return what slopes mean: odds or rate ratios, and average marginal effects.
+
+        The ratio is what one unit of the column multiplies the odds (or the rate) by, others held
+        fixed; probits have none. The average effect is the change of the probability (or of the
+        rate) per unit, averaged over the records, whose distribution is the one the posterior was
+        inferred with.
+
+        Args:
+            per: units to speak of, such as ``{"income": 1000}``; 1 unless given.
+            interval: probability of the central intervals.
+
+        Returns:
+            A table with one row per covariate (and group): ``per``; median, ``_lower`` and
+            ``_upper`` of ``odds_ratio`` or ``rate_ratio``, and of ``average_effect``.
+
+        Example:
+            >>> import noisewise as nw, numpy as np, pandas as pd
+            >>> rng = np.random.default_rng(0)
+            >>> age = rng.uniform(20, 80, 2000)
+            >>> ill = rng.random(2000) < 1 / (1 + np.exp(4 - age / 15))
+            >>> release = nw.release.linear_regression(
+            ...     pd.DataFrame({"age": age, "ill": ill * 1.0}), x=["age"], y="ill",
+            ...     bounds={"age": (20, 80), "ill": (0, 1)}, epsilon=5.0,
+            ... )
+            >>> post = nw.infer(release, model="logistic")
+            >>> list(post.effects(per={"age": 10}).columns)[:2]
+            ['per', 'odds_ratio']
+        """
+        import pandas as pd
+
+        if not 0 < interval < 1:
+            raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
+        units = dict(per or {})
+        if unknown := [c for c in units if c not in self.x]:
+            raise ArgumentError(f"per: {unknown[0]!r} is no covariate; there are {', '.join(self.x)}")
+        tails = (1 - interval) / 2, 0.5, (1 + interval) / 2
+        sensitivity = self.mean_slope
+        rows = []
+        for g, key in enumerate(self.keys or (None,)):
+            for column in self.x:
+                unit = float(units.get(column, 1.0))
+                drawn = self.draws[column] if self.keys is None else self.draws[column][g]
+                row: dict[str, object] = {} if key is None else {"group": key}
+                row |= {"parameter": column, "per": unit}
+                kinds = {"average_effect": unit * drawn * sensitivity[g]}
+                if self.law.ratio is not None:
+                    kinds = {self.law.ratio: np.exp(unit * drawn), **kinds}
+                for name, values in kinds.items():
+                    low, middle, high = np.quantile(values, tails)
+                    row |= {name: middle, f"{name}_lower": low, f"{name}_upper": high}
+                rows.append(row)
+        index = "parameter" if self.keys is None else ["group", "parameter"]
+        return pd.DataFrame(rows).set_index(index)
+
+    @cached_property
+    def mean_slope(self) -> np.ndarray:
+        """Return draws (group, chain, draw) of h'(t), averaged over the covariates' law."""
+        drawn = [self.draws[n] for n in (*self.x, "intercept")]
+        theta = np.stack([d if self.keys is not None else d[None] for d in drawn], axis=-1)
+        groups, chains, draws, size = theta.shape
+        result = np.empty((groups, chains, draws))
+        for g, nodes in enumerate(self._nodes):
+            design = np.column_stack([nodes.z, np.ones(len(nodes.z))])
+            t = theta[g].reshape(-1, size) @ design.T
+            result[g] = (self.law.slope(t) @ nodes.weight).reshape(chains, draws)
+        return result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PoissonPosterior(GeneralizedPosterior):
+    """The posterior of a regression of counts."""
+
+    model_name = "poisson-regression"
+
+
+def posterior_class(link: str) -> type[GeneralizedPosterior]:
+    """Return the class of the posteriors of a link."""
+    return PoissonPosterior if link == "poisson" else GeneralizedPosterior
+
+
+def posterior_of(
+    problem: GeneralizedProblem,
+    user: np.ndarray,
+    rhat: np.ndarray,
+    ess: np.ndarray,
+    method: str,
+    details: Mapping[str, Any],
+    shift: np.ndarray | None,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+) -> GeneralizedPosterior:
+    """Return the posterior of draws (parameter, group, chain, draw) in the user's units.
+
+    Args:
+        problem: whose columns stand in the sampler's order.
+        user: slopes in the user's order, the intercept last.
+        rhat: of parameters (parameter, group).
+        ess: likewise.
+        method: by which it was inferred.
+        details: of the sampling.
+        shift: the shape shift (parameter, group), where it is known.
+        mean: posterior mean of x̄ (group, column), the sampler's order.
+        covariance: likewise of S / n.
+    """
+    names = (*problem.x, "intercept")
+    inverse = np.argsort(problem.order)
+    moments = CovariateMoments(
+        mean[:, inverse], covariance[:, inverse][:, :, inverse], problem.units.centre[:-1],
+        problem.units.half[:-1], problem.indicators[inverse], problem.law,
+    )  # fmt: skip
+    known = dict(details)
+    if shift is not None and not np.isnan(shift).all():
+        known["shape_shift"] = {k: np.asarray(v).tolist() for k, v in
+                                by_name(names, shift, problem.keys).items()}  # fmt: skip
+    return posterior_class(problem.link)(
+        draws=by_name(names, user, problem.keys), rhat=by_name(names, rhat, problem.keys),
+        ess=by_name(names, ess, problem.keys), method=method, keys=problem.keys,
+        prior=problem.prior_in_words, details=known, link=problem.link, x=problem.x, y=problem.y,
+        moments=moments,
+        prior_draws=partial(prior_draws, problem, moments),
+        without_noise=partial(_deviations_without_noise, problem, moments, user),
+    )  # fmt: skip
+
+
+def prior_draws(
+    problem: GeneralizedProblem, moments: CovariateMoments, number: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Draw coefficients from the prior, at the moments of the first group's covariates."""
+    rng = np.random.default_rng(seed)
+    covariance = moments.covariance[0] * moments.half[:, None] * moments.half
+    slopes = problem.slope_sd * rng.standard_normal((number, len(problem.x)))
+    slopes /= np.sqrt(np.diagonal(covariance))
+    level = problem.level + problem.level_sd * rng.standard_normal(number)
+    intercept = level - slopes @ (moments.centre + moments.half * moments.mean[0])
+    return dict(zip((*problem.x, "intercept"), [*slopes.T, intercept], strict=True))
+
+
+def _deviations_without_noise(
+    problem: GeneralizedProblem, moments: CovariateMoments, user: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the deviation of every coefficient had the sums been published as they are.
+
+    By the delta method at posterior medians: the sums (Σ y, Σ y x) have covariance n V, their
+    means the slopes n A = n E[h'(t) (1, x)(1, x)ᵀ], and the prior adds its precision.
+    """
+    law, names = RESPONSE_LAWS[problem.link], (*problem.x, "intercept")
+    found = np.empty((len(names), len(problem.n)))
+    for g, n in enumerate(problem.n):
+        nodes = moments.nodes(g)
+        design = np.column_stack([nodes.z, np.ones(len(nodes.z))])
+        # Standardised columns keep the arithmetic well conditioned.
+        size = np.sqrt(nodes.weight @ (nodes.z - nodes.weight @ nodes.z) ** 2)
+        change = np.diag(np.append(1 / size, 1.0))
+        change[:-1, -1] = -(nodes.weight @ nodes.z) / size
+        white = design @ change.T
+        t = design @ np.median(user[:, g], axis=(1, 2))
+        slope = (white.T * (nodes.weight * law.slope(t))) @ white
+        scatter = (white.T * (nodes.weight * law.variance(t))) @ white / n
+        spread = linalg.solve(slope, linalg.solve(slope, scatter).T)
+        deviations = np.append(np.full(len(problem.x), problem.slope_sd), problem.level_sd)
+        covariance = np.linalg.inv(np.linalg.inv(spread) + np.diag(deviations**-2.0))
+        found[:, g] = np.sqrt(np.diagonal(change.T @ covariance @ change))
+    return by_name(names, found, problem.keys)

@@ -1,0 +1,212 @@
+"""A generalized linear model's problem: a release's noisy sums in the box, its units, its prior.
+
+Columns stand in two orders: that of the user's x, and the sampler's, in which indicators (columns
+that are at one of their bounds in every record) come first (``covariate_nodes.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError, Release
+from noisewise.models.generalized_linear.covariate_nodes import order_of
+from noisewise.models.generalized_linear.links import LINKS, Link
+from noisewise.models.linear_regression.problem import (
+    RegressionProblem,
+    Units,
+    regression_problem,
+)
+from noisewise.numerics.gram_packing import number_of_sums, pack, square_positions, unpack
+from noisewise.priors import Predictor
+
+BINARY_DEVIATIONS = 5.0
+"""Noise deviations between Σ y² and n from which a response is surely not 0 or 1 (glm oracle 9)."""
+INDICATOR_DEVIATIONS = 4.0
+"""The same of a covariate that is taken for an indicator (chosen)."""
+CERTAIN_SHARE = 0.05
+"""Noise of Σ x², as a share of n, up to which a column can be told to be an indicator (chosen)."""
+LEVEL_SD = 2.5
+"""Prior deviation of the predictor at the records' mean (that of rstanarm's intercepts)."""
+SLOPES_SD = {"logistic": 2.5, "probit": 1.5, "poisson": 1.0}
+"""Prior deviation that the slopes give to the predictor (logistic: rstanarm's 2.5; probits are
+about 0.6 of logits; rates that a deviation of all columns multiplies by e^±1)."""
+
+
+@dataclass(frozen=True)
+class GeneralizedProblem:
+    """Everything a method needs; arrays lead with the group, columns in the sampler's order.
+
+    ``covariates`` holds the noisy sums of products and totals of x in the order of
+    ``numerics.gram_packing``, and n after them where it is secret; ``response`` those of y and of
+    y x. ``order`` gives the position in ``x`` of each of the sampler's columns. ``law`` is the law
+    of the covariates: "box" (made from bounds and moments) or "normal".
+    """
+
+    link: str
+    x: tuple[str, ...]
+    y: str
+    order: np.ndarray
+    indicators: np.ndarray
+    covariates: np.ndarray
+    response: np.ndarray
+    n: np.ndarray
+    noisy_n: bool
+    noise_scale: float
+    mechanism: str
+    units: Units
+    keys: tuple[str | int, ...] | None
+    prior: Predictor
+    law: str = "box"
+
+    @property
+    def family(self) -> Link:
+        """Return the link."""
+        return LINKS[self.link]
+
+    @property
+    def level(self) -> float:
+        """Return the prior mean of the predictor at the records' mean."""
+        if self.prior.level is not None:
+            return self.prior.level
+        # Between one event and as many as the bounds allow, on the scale of logarithms.
+        return 0.5 * float(np.log(self.largest_count)) if self.family.counts else 0.0
+
+    @property
+    def level_sd(self) -> float:
+        """Return its prior deviation."""
+        return LEVEL_SD if self.prior.level_sd is None else self.prior.level_sd
+
+    @property
+    def slope_sd(self) -> float:
+        """Return the prior deviation of a slope per standard deviation of its column."""
+        whole = SLOPES_SD[self.link] if self.prior.slopes_sd is None else self.prior.slopes_sd
+        return whole / float(np.sqrt(len(self.x)))
+
+    @property
+    def largest_count(self) -> float:
+        """Return the upper bound of the response."""
+        return float(self.units.centre[-1] + self.units.half[-1])
+
+    @property
+    def prior_in_words(self) -> str:
+        """Return the prior, for people and files."""
+        where = "log rate" if self.family.counts else "predictor"
+        return (
+            f"{where} at the records' mean N({self.level:.3g}, {self.level_sd:.3g}²), slopes per "
+            f"standard deviation N(0, {self.slope_sd:.3g}²); covariates anywhere, scales unknown"
+        )
+
+
+def generalized_problem(
+    release: Release,
+    link: str,
+    prior: object = None,
+    *,
+    x: str | Iterable[str] | None = None,
+    y: str | None = None,
+    law: str = "box",
+) -> GeneralizedProblem:
+    """Return the model of a released response given any other released columns.
+
+    Args:
+        release: with a Gram matrix.
+        link: one of ``LINKS``.
+        prior: a ``Predictor``, or ``{"predictor": Predictor}``; None for the default.
+        x: covariates; None for those the owner named.
+        y: response; None for the one the owner named.
+        law: of the covariates, "box" or "normal".
+    """
+    if law not in ("box", "normal"):
+        raise ArgumentError(f"law: must be 'box' or 'normal', not {law!r}")
+    linear = regression_problem(release, None, x, y)
+    q = len(linear.x) + 1
+    _check_response(linear, link)
+    if not linear.noisy_n and (linear.n < q + 1).any():
+        raise ArgumentError(
+            f"release: a {link} regression on {q - 1} covariates needs at least {q + 1} records in "
+            "every group"
+        )
+    products, totals = unpack(linear.z[:, : number_of_sums(q)], q)
+    indicators = _indicators(linear)
+    order = order_of(indicators)
+    packed = pack(products[:, order[:, None], order], totals[:, order])
+    if linear.noisy_n:
+        packed = np.concatenate([packed, linear.z[:, -1:]], axis=1)
+    response = np.concatenate([totals[:, -1:], products[:, -1, order]], axis=1)
+    return GeneralizedProblem(
+        link, linear.x, linear.y, order, indicators[order], packed, response, linear.n,
+        linear.noisy_n, linear.noise_scale, linear.mechanism, linear.units, linear.keys,
+        _prior(prior), law,
+    )  # fmt: skip
+
+
+def _prior(given: object) -> Predictor:
+    """Return the prior, after checking what was given."""
+    if given is None:
+        return Predictor()
+    if isinstance(given, Mapping):
+        if set(given) != {"predictor"}:
+            raise ArgumentError("prior: of this model it is {'predictor': nw.priors.Predictor(…)}")
+        given = given["predictor"]
+    if not isinstance(given, Predictor):
+        raise ArgumentError(
+            f"prior: must be a nw.priors.Predictor, not {type(given).__name__}"
+        )
+    return given
+
+
+def _noise_sd(problem: RegressionProblem) -> float:
+    scale = np.sqrt(2.0) if problem.mechanism == "laplace" else 1.0
+    return float(scale * problem.noise_scale * (np.sqrt(2.0) if problem.noisy_n else 1.0))
+
+
+def _records(problem: RegressionProblem) -> np.ndarray:
+    """Return n (group), or its noisy value, which errs on its own."""
+    return np.asarray(problem.z[:, -1] if problem.noisy_n else problem.n)
+
+
+def _check_response(problem: RegressionProblem, link: str) -> None:
+    """Refuse a response that cannot be what the model says."""
+    centre, half = float(problem.units.centre[-1]), float(problem.units.half[-1])
+    lower, upper = centre - half, centre + half
+    if LINKS[link].counts:
+        if lower != 0 or upper < 1:
+            raise ArgumentError(
+                f"model: a poisson regression needs counts, with bounds from 0 to a number of at "
+                f"least 1; {problem.y!r} has ({lower:g}, {upper:g})"
+            )
+        return
+    if (lower, upper) != (0.0, 1.0):
+        raise ArgumentError(
+            f"model: a {link} regression needs a response that is 0 or 1, with bounds (0, 1); "
+            f"{problem.y!r} has ({lower:g}, {upper:g})"
+        )
+    squares = problem.z[:, square_positions(len(problem.x) + 1)[-1]]
+    off = np.abs(squares - _records(problem)) / _noise_sd(problem)
+    if off.max() > BINARY_DEVIATIONS:
+        raise ArgumentError(
+            f"model: {problem.y!r} is not 0 or 1 in every record: its sum of squares lies "
+            f"{off.max():.0f} noise deviations from what it would then be"
+        )
+
+
+def _indicators(problem: RegressionProblem) -> np.ndarray:
+    """Return which covariates are at one of their bounds in every record, as far as can be told."""
+    d = len(problem.x)
+    squares = problem.z[:, square_positions(d + 1)[:-1]].sum(axis=0)
+    n, groups = float(_records(problem).sum()), len(problem.n)
+    sd = _noise_sd(problem) * np.sqrt(groups)
+    if sd > CERTAIN_SHARE * n:
+        return np.zeros(d, bool)
+    return np.asarray(np.abs(squares - n) < INDICATOR_DEVIATIONS * sd + 1e-6 * n)
+
+
+def subset(problem: GeneralizedProblem, rows: np.ndarray) -> GeneralizedProblem:
+    """Return the problem of some groups."""
+    return replace(
+        problem, covariates=problem.covariates[rows], response=problem.response[rows],
+        n=problem.n[rows], keys=problem.keys and tuple(problem.keys[i] for i in rows),
+    )  # fmt: skip

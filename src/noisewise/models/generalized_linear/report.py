@@ -1,0 +1,87 @@
+"""The page of a generalized linear model: effects, and predictions over covariates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noisewise.artifact import ArgumentError, Bounds, Release
+from noisewise.inference.results import Result
+from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
+from noisewise.report import drawings, html
+from noisewise.report.pages import INFER_FIRST, posterior_page
+
+if TYPE_CHECKING:
+    from noisewise.simulate.calibration_check import Check
+
+POINTS = 25
+"""Points at which a prediction's band is computed (chosen)."""
+
+
+def page(result: Result | Release, check: Check | None = None) -> str:
+    """Return the page of a posterior."""
+    if not isinstance(result, GeneralizedPosterior):
+        family = result.family if isinstance(result, Release) else "logistic-regression"
+        raise ArgumentError(INFER_FIRST.format(family=family))
+    title = f"{result.y} given {', '.join(result.x)}: {result.link} regression"
+    return posterior_page(result, title, _prediction(result), check, effects=_effects(result))
+
+
+def _effects(post: GeneralizedPosterior) -> str:
+    """Return drawings of odds or rate ratios, and of average effects, one row per covariate."""
+    if post.keys is not None:
+        return ""
+    table = post.effects()
+    figures = []
+    kinds = {post.law.ratio or "": "odds" if post.law.ratio == "odds_ratio" else "rate"}
+    for column, what in kinds.items():
+        if column:
+            words = f"What one unit of a covariate multiplies the {what} by, with 95 % intervals"
+            figures.append(_intervals(table, column, words))
+    words = f"Average change of the {post.law.mean_name} per unit, with 95 % intervals"
+    figures.append(_intervals(table, "average_effect", words))
+    return html.grid(figures)
+
+
+def _intervals(table: object, column: str, words: str) -> str:
+    rows = [
+        (str(name), float(row[f"{column}_lower"]), float(row[column]), float(row[f"{column}_upper"]))
+        for name, row in table.iterrows()  # type: ignore[attr-defined]
+    ]
+    described = f"{words}: " + ", ".join(
+        f"{name} {html.number(low)} to {html.number(high)}" for name, low, _, high in rows
+    )
+    return html.figure(drawings.intervals(described, rows, zero=column == "average_effect"), words)
+
+
+def _prediction(post: GeneralizedPosterior) -> str:
+    """Return the band of the mean over each covariate's public range, others held."""
+    if post.keys is not None:
+        return html.paragraphs("Ask for a group's prediction with noisewise predict.")
+    limits = post.releases[0].bounds if post.releases else {}
+    if not set(post.x) <= set(limits):
+        return ""
+    held = dict(zip(post.x, post.moments.centre + post.moments.half * post.moments.mean[0],
+                    strict=True))  # fmt: skip
+    held = {c: float(np.clip(v, limits[c].lower, limits[c].upper)) for c, v in held.items()}
+    figures = [
+        html.figure(_band(post, c, limits[c], held), f"{post.law.mean_name} of {post.y} over {c}")
+        for c in post.x
+    ]
+    others = " The other covariates are held at their means." if len(held) > 1 else ""
+    heading = html.paragraphs(f"Over the public range of each covariate.{others}")
+    keys = html.legend(("band", f"the {post.law.mean_name}: 90 %"))
+    return heading + keys + html.grid(figures)
+
+
+def _band(
+    post: GeneralizedPosterior, column: str, bounds: Bounds, held: dict[str, float]
+) -> str:
+    """Return the drawing of the mean response over the public range of a covariate."""
+    at = np.linspace(bounds.lower, bounds.upper, POINTS)
+    predicted = [post.predict({**held, column: float(v)}) for v in at]
+    line = np.array([p.mean_interval(0.9) for p in predicted])
+    mean = np.array([float(p.mean) for p in predicted])
+    name = f"{post.law.mean_name} of {post.y}"
+    return drawings.band(column, name, at, mean, line, line)
