@@ -1,6 +1,6 @@
 """Run a study of generalized linear models; every cell is a line of JSON.
 
-python -m experiments.generalized_linear normal --link logistic --d 1 --n 200 --epsilon 1 --trials 300
+python -m experiments.generalized_linear normal --link logistic --d 1 --n 200 --epsilon 1
 python -m experiments.generalized_linear shapes --shape uniform --slope 1 --n 2000 --epsilon 1
 python -m experiments.generalized_linear tables --data FOLDER --epsilon 1 --trials 50
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from noisewise.models.generalized_linear import clt, naive
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 
-METHODS = {"clt": clt.run, "naive": naive.run}
+METHODS: dict[str, Callable[..., Any]] = {"clt": clt.run, "naive": naive.run}
 
 
 def scores(post: GeneralizedPosterior, truth: np.ndarray) -> dict[str, Any]:
@@ -98,7 +99,6 @@ def _scored(
     )  # fmt: skip
     begin = time.perf_counter()
     post = METHODS[args.method](problem, args.seed, 4, args.draws)
-    assert isinstance(post, GeneralizedPosterior)
     return {**scores(post, truth), "seconds": round(time.perf_counter() - begin, 1)}
 
 

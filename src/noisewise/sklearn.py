@@ -1,4 +1,4 @@
-"""An estimator for scikit-learn: linear regression that is fitted to a release, not to a table.
+"""Estimators for scikit-learn: regressions that are fitted to a release, not to a table.
 
 Needs scikit-learn: ``pip install 'noisewise[sklearn]'``.
 """
@@ -8,17 +8,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.inference import infer
+from noisewise.inference import Result, infer
+from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.linear_regression import design_matrix
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 
 try:
-    from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 except ModuleNotFoundError as error:
@@ -29,7 +30,42 @@ except ModuleNotFoundError as error:
         name="sklearn",
     ) from error
 
-__all__ = ["NoisyLinearRegression"]
+__all__ = ["NoisyLinearRegression", "NoisyLogisticRegression"]
+
+R = TypeVar("R", bound=Result)
+
+
+def _fitted(releases: Any, given_y: None, kind: type[R], wanted: str, **options: Any) -> R:
+    """Infer from a release, or several; an ArgumentError for anything else.
+
+    Args:
+        releases: what ``fit`` was given.
+        given_y: likewise; the response is in the release.
+        kind: the class of the result.
+        wanted: the release that gives it, in words.
+        **options: of ``infer``.
+    """
+    given = [releases] if isinstance(releases, Release) else releases
+    if isinstance(given, list | tuple) and any(
+        isinstance(r, Release) and r.groups is not None for r in given
+    ):
+        raise ArgumentError(
+            "X: this release has groups, an estimator is one regression; "
+            "nw.infer(release) gives a posterior for every group"
+        )
+    if not isinstance(given, list | tuple) or not all(isinstance(r, Release) for r in given):
+        raise ArgumentError(
+            f"X: must be a Release, or a list of them, not {type(releases).__name__}; read a file "
+            "with nw.Release.load(path). A table is not fitted here: its owner releases it"
+        )
+    if given_y is not None:
+        raise ArgumentError("y: must be left out; the response is in the release")
+    post = infer(given, **options)
+    if not isinstance(post, kind):
+        raise ArgumentError(f"X: must be a release of {wanted}")
+    if not post.converged:
+        warnings.warn(post.status, ConvergenceWarning, stacklevel=3)
+    return post
 
 
 class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
@@ -89,32 +125,11 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         Returns:
             The estimator itself.
         """
-        releases = [X] if isinstance(X, Release) else X
-        if isinstance(releases, list | tuple) and any(
-            isinstance(r, Release) and r.groups is not None for r in releases
-        ):
-            raise ArgumentError(
-                "X: this release has groups, an estimator is one regression; "
-                "nw.infer(release) gives a posterior for every group"
-            )
-        if not isinstance(releases, list | tuple) or not all(
-            isinstance(r, Release) for r in releases
-        ):
-            raise ArgumentError(
-                f"X: must be a Release, or a list of them, not {type(X).__name__}; read a file "
-                "with nw.Release.load(path). A table is not fitted here: its owner releases it"
-            )
-        if y is not None:
-            raise ArgumentError("y: must be left out; the response is in the release")
-        post = infer(
-            releases, self.method, prior=self.prior, x=self.x, y=self.y, formula=self.formula,
-            seed=self.random_state, chains=self.chains, draws=self.draws,
-            same_population=self.same_population,
+        post = _fitted(
+            X, y, RegressionPosterior, "a linear regression", method=self.method,
+            prior=self.prior, x=self.x, y=self.y, formula=self.formula, seed=self.random_state,
+            chains=self.chains, draws=self.draws, same_population=self.same_population,
         )  # fmt: skip
-        if not isinstance(post, RegressionPosterior):
-            raise ArgumentError("X: must be a release of a linear regression")
-        if not post.converged:
-            warnings.warn(post.status, ConvergenceWarning, stacklevel=2)
         self.feature_names_in_ = np.array(post.covariates, dtype=object)
         return self._keep(post)
 
@@ -187,3 +202,91 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
                 rows = np.array(values, object)[:, None]
                 named[column] = check_array(rows, dtype=np.float64)[:, 0]
         return design_matrix.design_matrix(post.design, named, len(values))
+
+
+class NoisyLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
+    """Bayesian logistic or probit regression that accounts for the noise of a release.
+
+    Parameters are those of ``noisewise.infer``, ``random_state`` being its ``seed``; ``link`` is
+    "logistic" or "probit".
+
+    After ``fit``: ``classes_``, 0 and 1; ``coef_`` (1, covariate) and ``intercept_`` (1,),
+    posterior means in the user's units; ``posterior_``, everything else; ``feature_names_in_`` and
+    ``n_features_in_``. Probabilities are averages over the posterior's draws.
+
+    Example:
+        >>> import noisewise as nw, numpy as np, pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> people = pd.DataFrame({"age": rng.uniform(20, 80, 500)})
+        >>> people["ill"] = (rng.random(500) < people["age"] / 100) * 1
+        >>> release = nw.release.logistic_regression(
+        ...     people, x="age", y="ill", bounds={"age": (20, 80)}, epsilon=2.0
+        ... )
+        >>> model = nw.sklearn.NoisyLogisticRegression(method="naive").fit(release)
+        >>> model.predict_proba(people[["age"]].head(3)).shape
+        (3, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        link: str = "logistic",
+        method: str = "clt",
+        prior: Any = None,
+        x: str | Iterable[str] | None = None,
+        y: str | None = None,
+        random_state: int = 0,
+        chains: int = 4,
+        draws: int = 1000,
+    ) -> None:
+        self.link = link
+        self.method = method
+        self.prior = prior
+        self.x = x
+        self.y = y
+        self.random_state = random_state
+        self.chains = chains
+        self.draws = draws
+
+    def fit(self, X: Release, y: None = None) -> NoisyLogisticRegression:
+        """Infer from a release.
+
+        Args:
+            X: the release, of a linear or a logistic regression.
+            y: must be left out, since the response is in the release.
+
+        Returns:
+            The estimator itself.
+        """
+        if self.link not in ("logistic", "probit"):
+            raise ArgumentError(f"link: must be 'logistic' or 'probit', not {self.link!r}")
+        post = _fitted(
+            X, y, GeneralizedPosterior, "a regression whose response is 0 or 1", model=self.link,
+            method=self.method, prior=self.prior, x=self.x, y=self.y, seed=self.random_state,
+            chains=self.chains, draws=self.draws,
+        )  # fmt: skip
+        self.feature_names_in_ = np.array(post.x, dtype=object)
+        self.n_features_in_ = len(post.x)
+        self.classes_ = np.array([0, 1])
+        self.posterior_ = replace(post, latent={}, prior_draws=None, without_noise=None)
+        self.coef_ = np.array([[float(post.draws[name].mean()) for name in post.x]])
+        self.intercept_ = np.array([float(post.draws["intercept"].mean())])
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities (row, class) of 0 and of 1 at every row of X.
+
+        Args:
+            X: rows of covariates, in the order of ``feature_names_in_`` or named like them.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        post = self.posterior_
+        slopes = np.stack([post.draws[name].ravel() for name in post.x])
+        intercept = post.draws["intercept"].ravel()
+        one = np.array([post.law.mean(row @ slopes + intercept).mean() for row in X])
+        return np.column_stack([1 - one, one])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the more probable class of every row of X."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])

@@ -303,7 +303,7 @@ def models() -> None:
     """Look at the models that are known."""
     assert_type(nw.models.names(), tuple[str, ...])
     assert_type(nw.models.find("linear-regression"), Model)
-    assert_type(nw.models.BUILT_IN, tuple[str, str, str, str])
+    assert_type(nw.models.BUILT_IN, tuple[str, str, str, str, str])
     assert_type(nw.models.register(Mine), type[Mine])
     nw.models.unregister("mine")
     assert_type(nw.__version__, str)

@@ -12,6 +12,7 @@ from noisewise.cli.console import frame_table, plain_console, show_json
 from noisewise.cli.messages import Flag, in_shell_words
 from noisewise.cli.options import (
     AsJson,
+    AskedModel,
     ModelOptions,
     OtherCovariates,
     OtherFormula,
@@ -54,6 +55,7 @@ def infer(
             metavar="NAME", help="Such as exact, gibbs or naive; left out, the best there is."
         ),
     ] = None,
+    model: AskedModel = None,
     x: OtherCovariates = None,
     y: OtherResponse = None,
     formula: OtherFormula = None,
@@ -111,7 +113,7 @@ def infer(
             chains=chains, draws=draws, same_population=same_population, pool=pool,
             features=read_features(features, given[0], parent), parent=parent,
             groups=_typed_keys(groups, given[0]),
-            **{"formula": formula, **options},
+            **{"model": model, "formula": formula, **options},
         )  # fmt: skip
     result.save(out)
     if as_json:

@@ -219,6 +219,15 @@ OtherFormula: TypeAlias = Annotated[
         help="Formula, if another than the owner gave, such as 'educ ~ C(sex)'.",
     ),
 ]
+AskedModel: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="How the response depends on the covariates, if not as the release says: logistic or "
+        "probit for one that is 0 or 1, poisson for counts.",
+    ),
+]
 PriorFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(

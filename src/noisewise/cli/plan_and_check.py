@@ -22,6 +22,7 @@ from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.messages import in_shell_words
 from noisewise.cli.options import (
     AsJson,
+    AskedModel,
     ModelOptions,
     OtherCovariates,
     OtherFormula,
@@ -97,6 +98,7 @@ class PlanRequest:
     n: int | None
     guess: list[str] | None
     method: list[str] | None
+    asked_model: str | None
     width: list[str] | None
     parameter: str | None
     prior: Path | None
@@ -112,6 +114,7 @@ def _own_parameters() -> list[inspect.Parameter]:
         model_commands.keyword("n", Size),
         model_commands.keyword("guess", Guesses),
         model_commands.keyword("method", Methods),
+        model_commands.keyword("asked_model", AskedModel),
         model_commands.keyword("width", Width),
         model_commands.keyword("parameter", Parameter),
         model_commands.keyword("prior", PriorFile),
@@ -179,7 +182,8 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
 
     plan = simulate.plan(
         at, size, [parse_number(e, "--epsilon") for e in request.epsilon.split(",")],
-        methods=request.method or None, guesses=parse_guesses(request.guess, "--guess"),
+        methods=request.method or None, model=request.asked_model,
+        guesses=parse_guesses(request.guess, "--guess"),
         prior=prior, trials=request.trials, seed=request.seed,
         width=parse_widths(request.width, "--width"), parameter=request.parameter,
     )  # fmt: skip
@@ -246,6 +250,7 @@ def check(
         list[str] | None,
         typer.Option(metavar="NAME", help="A method to try; repeat. The usual ones unless named."),
     ] = None,
+    model: AskedModel = None,
     x: OtherCovariates = None,
     y: OtherResponse = None,
     formula: OtherFormula = None,
@@ -272,8 +277,8 @@ def check(
     from noisewise import report, simulate
 
     result = simulate.check(
-        given, method or None, prior=read_prior_option(prior), x=x or None, y=y, trials=trials,
-        seed=seed, **{"formula": formula, **read_options(option)},
+        given, method or None, model=model, prior=read_prior_option(prior), x=x or None, y=y,
+        trials=trials, seed=seed, **{"formula": formula, **read_options(option)},
     )  # fmt: skip
     if out is not None:
         result.save(out)

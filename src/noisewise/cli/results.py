@@ -25,6 +25,7 @@ from noisewise.cli.options import (
     parse_assignment,
     parse_names,
     parse_number_or_date,
+    parse_numbers,
     write_table,
 )
 from noisewise.formula import MAX_LISTED
@@ -306,6 +307,40 @@ def ranks(
     rows = table.sort_values("rank").reset_index()
     if not written_or_printed(rows, out, as_json):
         title = f"Ranks of {loaded.title}; {interval:.0%} intervals"
+        plain_console().print(frame_table(rows, title, "; --out writes them all"))
+
+
+def effects(
+    result: ResultFile,
+    per: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=UNITS", help="Units to speak of, such as income=1000; 1 unless given."
+        ),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option(metavar="P", help="The probability of each interval.")
+    ] = 0.95,
+    out: TableFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show odds or rate ratios and average marginal effects, a row per covariate.
+
+    Of logistic, probit and Poisson regressions. The ratio is what one unit of the covariate
+    multiplies the odds (or the rate) by; the average effect is the change of the probability (or of
+    the rate), averaged over the records.
+    """
+    check_table(out)
+    loaded = load_result(result)
+    table_of = getattr(loaded, "effects", None)
+    if table_of is None:
+        raise ArgumentError(
+            "RESULT: effects are of logistic, probit and Poisson regressions; the slopes of others "
+            "are effects already"
+        )
+    rows = table_of(parse_numbers(per or [], "--per"), interval).reset_index()
+    if not written_or_printed(rows, out, as_json):
+        title = f"Effects of {loaded.title}; {interval:.0%} intervals"
         plain_console().print(frame_table(rows, title, "; --out writes them all"))
 
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         x: str | Iterable[str] | None
         y: str | None
         formula: str | None
-        law: Literal["box", "normal"]
+        covariate_law: Literal["box", "normal"]
 
     class TablesOptions(SamplingOptions, GraphicalOptions, total=False):
         """Options of graphical models."""
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
         y: str | None
         formula: str | None
         model: str | None
-        law: Literal["box", "normal"]
+        covariate_law: Literal["box", "normal"]
 
 
 ReleaseLike = Release | str | os.PathLike[str]
@@ -195,7 +195,9 @@ def infer(
         model: how the response depends on the covariates, where another than the release's own is
             wanted: ``"logistic"`` or ``"probit"`` for a response that is 0 or 1, ``"poisson"`` for
             counts. Their methods are ``clt`` (the default: the response's sums are normal given
-            the covariates', by the central limit theorem) and ``naive``.
+            the covariates', by the central limit theorem) and ``naive``. The shape of the
+            covariates matters to them: it is made of bounds and moments, or normal where
+            ``covariate_law="normal"``.
         prior: ``{"response": NormalInverseGamma, "covariates": NormalInverseWishart}`` in the
             user's units; with one of them, the other is weak and made from the bounds; with
             neither, the prior of ``exact`` knows no units. Logistic, probit and Poisson

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 from noisewise.priors import conjugate
+from noisewise.priors.predictor import Predictor
 
 Prior: TypeAlias = (
     conjugate.Beta
@@ -23,6 +24,7 @@ Prior: TypeAlias = (
     | conjugate.NormalInverseGamma
     | conjugate.NormalInverseWishart
     | conjugate.Population
+    | Predictor
 )
 """Any prior that a file can hold."""
 

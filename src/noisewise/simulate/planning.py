@@ -197,7 +197,9 @@ def plan(
     trials = simulator.planned_trials(problem) if trials is None else trials
     usual = simulator.usual_methods(release)
     # The best, and for comparison the one that ignores the noise.
-    chosen = choose_methods(release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))), pool, model)
+    chosen = choose_methods(
+        release, methods, tuple(dict.fromkeys((usual[0], usual[-1]))), pool, model
+    )
     scene = simulator.scene(problem, n, guesses or {}, trials, seed)
     wanted = _wanted(width, parameter, scene.names)
 

@@ -28,8 +28,9 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
 
     def problem(self, releases: Sequence[Release], question: Question) -> GeneralizedProblem:
         """Read the sums of the release; ``x`` and ``y``, or a formula, choose the columns."""
-        question.only(("x", "y", "formula", "law", "link"), "a generalized linear model")
+        question.only(("x", "y", "formula", "covariate_law", "link"), "a generalized linear model")
         release, words = releases[0], dict(question.words)
+        law = words.pop("covariate_law", "box")
         link = words.pop("link", DEFAULT_LINKS.get(release.family, "logistic"))
         if any(block.statistic.kind == "cell-sums" for block in release.blocks):
             raise ArgumentError(
@@ -41,7 +42,7 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
             if len({"x", "y"} & set(words)):
                 raise ArgumentError("formula: it says x and y already; leave these out")
             words |= _columns(words.pop("formula"), release)
-        return generalized_problem(release, link, question.prior, **words)
+        return generalized_problem(release, link, question.prior, law=law, **words)
 
     def cautions(
         self, problem: GeneralizedProblem, question: Question, releases: Sequence[Release]

@@ -174,9 +174,7 @@ def density_data(problem: GeneralizedProblem, nodes: NodeArrays | None) -> Densi
 
 def nodes_of(problem: GeneralizedProblem, mean: np.ndarray, covariance: np.ndarray) -> NodeArrays:
     """Return the nodes of every group's covariates, as many for each."""
-    groups = [
-        box_nodes(m, c, problem.indicators) for m, c in zip(mean, covariance, strict=True)
-    ]
+    groups = [box_nodes(m, c, problem.indicators) for m, c in zip(mean, covariance, strict=True)]
     # A new size is a compilation, so there are few: powers of two.
     size = 2 ** max(5, int(max(len(g.weight) for g in groups) - 1).bit_length())
     arrays = [node_arrays(padded(g, size)) for g in groups]
@@ -219,12 +217,16 @@ def _box_draws(
         return _looped_box_draws(positions[..., 0], data, layout)
     v = entries(jnp.moveaxis(positions, 0, 1), 1)
     theta, mean, second = one(v, entries(data.unit, 1), data.n)
-    average = lambda e: e.mean(axis=(0, 1))  # noqa: E731  # over draws and chains
     return (
         stacked(listed(theta)),
-        jnp.stack([average(e) for e in mean]),
-        jnp.stack([jnp.stack([average(e) for e in row]) for row in second]),
+        _average(mean),
+        jnp.stack([_average(row) for row in second]),
     )
+
+
+def _average(values: list[jax.Array]) -> jax.Array:
+    """Return means over draws and chains."""
+    return jnp.stack([value.mean(axis=(0, 1)) for value in values])
 
 
 def _looped_box_draws(

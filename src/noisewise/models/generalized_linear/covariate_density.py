@@ -70,7 +70,9 @@ def covariates(w: Matrix, d: int, n: jax.Array, unit: Matrix, *, noisy_n: bool) 
     end = shape.statistic - noisy_n
     centre, u = (_within(part) for part in (w[:d], w[shape.statistic :]))
     value = -_beyond(w[:d]) - _beyond(w[shape.statistic :])
-    value = value - 2 * each(lambda e: jnp.abs(e) + jnp.log1p(jnp.exp(-2 * jnp.abs(e))), centre).sum()
+    value = (
+        value - 2 * each(lambda e: jnp.abs(e) + jnp.log1p(jnp.exp(-2 * jnp.abs(e))), centre).sum()
+    )
     rho, volume = _log_deviations(w[d : 2 * d], unit)
     value = value + volume
     below = w[2 * d : end]
@@ -96,7 +98,7 @@ def _log_density(at: Point, u: Matrix, d: int, *, noisy_n: bool) -> jax.Array:
     )
     if not noisy_n:
         return value
-    # From the normaliser of the Wishart and from dS = n^(d(d+1)/2) d(S/n); flat in n, dn = n dlog n.
+    # The Wishart's normaliser and dS = n^(d(d+1)/2) d(S/n); a prior that is flat in n, dn = n dlog n.
     n = at.n
     return (
         value

@@ -119,7 +119,8 @@ def gauss_rule(grid: np.ndarray, weights: np.ndarray, count: int) -> tuple[np.nd
     mean = weights @ grid
     x = (grid - mean) / np.sqrt(weights @ (grid - mean) ** 2)
     basis = [np.sqrt(weights)]
-    alpha, beta = [], []
+    alpha: list[float] = []
+    beta: list[float] = []
     for k in range(min(count, len(x))):
         u = x * basis[k]
         alpha.append(float(u @ basis[k]))
@@ -264,7 +265,9 @@ def _standardised(z: np.ndarray, weight: np.ndarray) -> CovariateNodes:
     size = z.shape[1]
     rows, columns = np.triu_indices(size)
     if len(rows) <= LARGEST // 16:
-        features = np.concatenate([z.T, (z[:, rows] * z[:, columns]).T - (rows == columns)[:, None]])
+        features = np.concatenate(
+            [z.T, (z[:, rows] * z[:, columns]).T - (rows == columns)[:, None]]
+        )
         tilted, _ = _tilted(weight, features, np.zeros(len(features)), ridge=1e-10)
         if np.abs(features @ tilted).max() < 0.02:
             weight = tilted

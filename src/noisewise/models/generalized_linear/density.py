@@ -1,7 +1,7 @@
 """The posterior density of the covariates' sums and of a generalized linear model's coefficients.
 
-Coordinates: those of the covariates (``covariate_density.py``); the predictor a at the records'
-mean; γ_j, the slope per standard deviation of column j among the records; and, for Laplace noise,
+Coordinates: those of the covariates (``covariate_density.py``); the predictor a at the mean of the
+records; γ_j, the slope per standard deviation of column j among the records; and, for Laplace noise,
 η_j of every response sum, whose noise is a normal one of variance 2 b² exp(η_j), exp(η_j)
 exponential. With x̄ and L behind the covariates' sums, b_k = Σ_j γ_j L_jk / sd_j, and
 
@@ -121,7 +121,7 @@ def parts(v: Matrix, data: DensityData, layout: Layout) -> Parts:
 
 
 def predictor(at: Point, slopes: Matrix) -> Matrix:
-    """Return b, the predictor's coefficients on the whitened covariates: b_k = Σ γ_j L_jk / sd_j."""
+    """Return b_k = Σ γ_j L_jk / sd_j, the predictor's coefficients on whitened covariates."""
     size = each(jnp.sqrt, (at.factor**2).sum(axis=1))
     return times(at.factor.T, slopes / size)
 
@@ -223,8 +223,7 @@ def target(layout: Layout) -> hmc.Target:
 
 def _reflections(layout: Layout) -> tuple[tuple[float, ...], ...]:
     """Return sign changes that map valid points to valid points: of slopes, and of one column."""
-    signs = np.ones((2, layout.dimension))
-    first = layout.covariates
+    first, signs = layout.covariates, np.ones((2, layout.dimension))
     signs[0, first + 1 : first + 1 + layout.d] = -1
     signs[1, : layout.d] = -1
     return tuple(map(tuple, signs.tolist()))
@@ -233,5 +232,3 @@ def _reflections(layout: Layout) -> tuple[tuple[float, ...], ...]:
 def shape(layout: Layout) -> Shape:
     """Return the shape of the covariates' statistic."""
     return Shape(layout.d, layout.d, layout.noisy_n)
-
-

@@ -73,7 +73,7 @@ def _moments(link: Link, ab: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnums=2)
 def _solved(wanted: jax.Array, n: jax.Array, link: str) -> tuple[jax.Array, jax.Array]:
-    """Return (a, b) whose moments are the wanted ones, as nearly as can be, and their covariance."""
+    """Return (a, b) whose moments are nearest to the wanted ones, and their covariance."""
     law = LINKS[link]
     low = 1e-4
     first = jnp.clip(wanted[0], low, None if law.counts else 1 - low)
@@ -86,7 +86,8 @@ def _solved(wanted: jax.Array, n: jax.Array, link: str) -> tuple[jax.Array, jax.
         ridge = RIDGE / n * jnp.eye(len(ab)).at[0, 0].set(0.0)
         curved = slope.T @ slope + ridge + 1e-12 * jnp.eye(len(ab))
         move = jnp.linalg.solve(curved, -(slope.T @ off + ridge @ ab))
-        return ab + move * jnp.minimum(1.0, 1.0 / jnp.maximum(jnp.abs(move).max(), 1e-12))
+        longest = jnp.maximum(jnp.abs(move).max(), 1e-12)
+        return jnp.asarray(ab + move * jnp.minimum(1.0, 1.0 / longest))
 
     ab = jax.lax.fori_loop(0, STEPS, step, ab)
     slope = jax.jacfwd(lambda v: _moments(law, v))(ab)

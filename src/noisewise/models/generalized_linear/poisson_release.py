@@ -71,7 +71,9 @@ def poisson_regression(
     options = PrivacyOptions.of(MomentOptions, privacy)
     return cast(
         PoissonRegressionRelease,
-        release_sums("poisson-regression", source, x, response, given, fill, count_clamped, options),
+        release_sums(
+            "poisson-regression", source, x, response, given, fill, count_clamped, options
+        ),
     )
 
 

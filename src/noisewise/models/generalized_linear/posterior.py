@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -180,7 +180,8 @@ class GeneralizedPosterior(Posterior):
 
     @cached_property
     def _box_covariance(self) -> np.ndarray:
-        return self.moments.covariance * self.moments.half[:, None] * self.moments.half
+        half = self.moments.half
+        return np.asarray(self.moments.covariance * half[:, None] * half)
 
     def _steep(self) -> list[str]:
         """Say where the predictor varies so much that the data are nearly separated."""
@@ -269,9 +270,7 @@ class GeneralizedPosterior(Posterior):
             "too small"
         ]
 
-    def predict(
-        self, new_x: Mapping[str, float] | None = None, *, seed: int = 0
-    ) -> Prediction:
+    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
         """Return the distribution of a new record's response at given covariates.
 
         ``expected`` holds the draws of its probability, or of its rate, and ``mean_interval`` their
@@ -305,9 +304,7 @@ class GeneralizedPosterior(Posterior):
         for column, value in new_x.items():
             number = isinstance(value, int | float | np.number | np.bool_)
             if not number or not np.isfinite(value):
-                raise ArgumentError(
-                    f"new_x[{column!r}]: must be one finite number, not {value!r}"
-                )
+                raise ArgumentError(f"new_x[{column!r}]: must be one finite number, not {value!r}")
             at[column] = float(value)
         return at
 
@@ -358,7 +355,9 @@ class GeneralizedPosterior(Posterior):
             raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
         units = dict(per or {})
         if unknown := [c for c in units if c not in self.x]:
-            raise ArgumentError(f"per: {unknown[0]!r} is no covariate; there are {', '.join(self.x)}")
+            raise ArgumentError(
+                f"per: {unknown[0]!r} is no covariate; there are {', '.join(self.x)}"
+            )
         tails = (1 - interval) / 2, 0.5, (1 + interval) / 2
         sensitivity = self.mean_slope
         rows = []

@@ -120,7 +120,7 @@ def generalized_problem(
         law: of the covariates, "box" or "normal".
     """
     if law not in ("box", "normal"):
-        raise ArgumentError(f"law: must be 'box' or 'normal', not {law!r}")
+        raise ArgumentError(f"covariate_law: must be 'box' or 'normal', not {law!r}")
     linear = regression_problem(release, None, x, y)
     q = len(linear.x) + 1
     _check_response(linear, link)
@@ -152,9 +152,7 @@ def _prior(given: object) -> Predictor:
             raise ArgumentError("prior: of this model it is {'predictor': nw.priors.Predictor(…)}")
         given = given["predictor"]
     if not isinstance(given, Predictor):
-        raise ArgumentError(
-            f"prior: must be a nw.priors.Predictor, not {type(given).__name__}"
-        )
+        raise ArgumentError(f"prior: must be a nw.priors.Predictor, not {type(given).__name__}")
     return given
 
 

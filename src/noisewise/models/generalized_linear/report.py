@@ -46,7 +46,12 @@ def _effects(post: GeneralizedPosterior) -> str:
 
 def _intervals(table: object, column: str, words: str) -> str:
     rows = [
-        (str(name), float(row[f"{column}_lower"]), float(row[column]), float(row[f"{column}_upper"]))
+        (
+            str(name),
+            float(row[f"{column}_lower"]),
+            float(row[column]),
+            float(row[f"{column}_upper"]),
+        )
         for name, row in table.iterrows()  # type: ignore[attr-defined]
     ]
     described = f"{words}: " + ", ".join(
@@ -75,9 +80,7 @@ def _prediction(post: GeneralizedPosterior) -> str:
     return heading + keys + html.grid(figures)
 
 
-def _band(
-    post: GeneralizedPosterior, column: str, bounds: Bounds, held: dict[str, float]
-) -> str:
+def _band(post: GeneralizedPosterior, column: str, bounds: Bounds, held: dict[str, float]) -> str:
     """Return the drawing of the mean response over the public range of a covariate."""
     at = np.linspace(bounds.lower, bounds.upper, POINTS)
     predicted = [post.predict({**held, column: float(v)}) for v in at]

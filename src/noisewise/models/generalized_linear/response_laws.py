@@ -39,12 +39,12 @@ def _rate(t: np.ndarray) -> np.ndarray:
 
 
 def _binary(rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-    return (rng.random(mean.shape) < mean).astype(float)
+    return np.asarray(rng.random(mean.shape) < mean, float)
 
 
 def _counts(rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
     # NumPy draws no Poisson variate of a rate near 2⁶³; no table holds such counts.
-    return rng.poisson(np.minimum(mean, 1e15)).astype(float)
+    return np.asarray(rng.poisson(np.minimum(mean, 1e15)), float)
 
 
 RESPONSE_LAWS = {

@@ -47,7 +47,9 @@ def from_prior(
 ) -> Trials[GeneralizedProblem]:
     """Parameters from the prior, records from the model, noise of the release's scale."""
     n, d = round(float(problem.n[0])), len(problem.x)
-    sums, response, truth = [], [], []
+    sums: list[np.ndarray] = []
+    response: list[np.ndarray] = []
+    truth: list[np.ndarray] = []
     proposals = 0
     while len(truth) < trials:
         proposals += 1
@@ -75,9 +77,7 @@ def from_prior(
     return _trials(problem, np.array(sums), np.array(response), np.array(truth), n)
 
 
-def _drawn_moments(
-    rng: np.random.Generator, d: int, n: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _drawn_moments(rng: np.random.Generator, d: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw a mean, uniform in the box, and a covariance from the prior of the covariates."""
     a, _, _ = scale_free.draw_scales(rng, (), d)
     unit = draw_inverse_wishart_factors(rng, np.eye(d), np.asarray(float(d)))
@@ -177,9 +177,7 @@ class GeneralizedScene:
     def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
         """Return mean widths of estimates from the sums of unclamped records."""
         quiet = replace(self.problem, noise_scale=QUIET, noisy_n=False)
-        return judged_without_noise(
-            ANALYST, self._with(quiet, self.free, seed), seed, level
-        ).width
+        return judged_without_noise(ANALYST, self._with(quiet, self.free, seed), seed, level).width
 
     def prior_width(self, level: float) -> dict[str, float]:
         """Return the widths of the prior, at the guessed covariates' moments."""
@@ -206,7 +204,8 @@ def scene(
     laws, truth, known = _guessed(rng, problem, given)
     d, units = len(problem.x), problem.units
     outside = np.zeros(d + 1)
-    clamped, free = [], []
+    clamped: list[tuple[np.ndarray, np.ndarray]] = []
+    free: list[tuple[np.ndarray, np.ndarray]] = []
     law = RESPONSE_LAWS[problem.link]
     for _ in range(trials):
         x = np.stack([c.quantile(rng.standard_normal(n)) for c in laws], axis=-1)
@@ -217,9 +216,12 @@ def scene(
             white = w[:, problem.order]
             response = np.concatenate([[w[:, -1].sum()], w[:, -1] @ white])
             into.append((pack(white.T @ white, white.sum(axis=0)), response))
-    stacked = [tuple(np.array(part) for part in zip(*kind, strict=True)) for kind in (clamped, free)]
+    both, alone = (
+        (np.array([made[0] for made in kind]), np.array([made[1] for made in kind]))
+        for kind in (clamped, free)
+    )
     columns = dict(zip((*problem.x, problem.y), outside.tolist(), strict=True))
-    return GeneralizedScene(problem, n, truth, stacked[0], stacked[1], known, columns)
+    return GeneralizedScene(problem, n, truth, both, alone, known, columns)
 
 
 def _guessed(
