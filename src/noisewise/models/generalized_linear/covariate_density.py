@@ -98,7 +98,7 @@ def _log_density(at: Point, u: Matrix, d: int, *, noisy_n: bool) -> jax.Array:
     )
     if not noisy_n:
         return value
-    # The Wishart's normaliser and dS = n^(d(d+1)/2) d(S/n); a prior that is flat in n, dn = n dlog n.
+    # The Wishart's normaliser and dS = n^(d(d+1)/2) d(S/n); flat in n, dn = n d(log n).
     n = at.n
     return (
         value
