@@ -140,7 +140,7 @@ def study(args: argparse.Namespace, methods: Mapping[str, Run]) -> Iterator[dict
             problem = released(rng, question, args.n, args.epsilon, args.trials, law)
             begin = time.perf_counter()
             post = methods[args.method](problem, args.seed, 4, args.draws, None)
-                names = (*post.x, "intercept")
+            names = (*post.x, "intercept")
             drawn[law] = np.stack([post.draws[c].reshape(args.trials, -1) for c in names])
             if post.shape_shift:
                 shifted = np.max([post.shape_shift[c] for c in post.x], axis=0)

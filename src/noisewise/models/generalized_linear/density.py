@@ -1,9 +1,9 @@
 """The posterior density of the covariates' sums and of a generalized linear model's coefficients.
 
-Coordinates: those of the covariates (``covariate_density.py``); the predictor a at the mean of the
-records; γ_j, the slope per standard deviation of column j among the records; and, for Laplace
-noise, η_j of every response sum, whose noise is a normal one of variance 2 b² exp(η_j) with exp(η_j)
-exponential. With x̄ and L behind the covariates' sums, b_k = Σ_j γ_j L_jk / sd_j, and
+Coordinates: those of the covariates (``covariate_density.py``); the predictor a at the records'
+mean; γ_j, the slope per standard deviation of column j among the records; and, for Laplace
+noise, η_j of every response sum, whose noise is a normal one of variance 2 b² exp(η_j), exp(η_j)
+being exponential. With x̄ and L behind the covariates' sums, b_k = Σ_j γ_j L_jk / sd_j, and
 
     (Σ y, Σ y x) = n M m,   covariance n M R Mᵀ,   M = [[1, 0], [x̄, L]]
 
