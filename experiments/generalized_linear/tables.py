@@ -23,7 +23,6 @@ from scipy.stats import rankdata
 from experiments.generalized_linear import simulate
 from noisewise.models.base import Progress
 from noisewise.models.generalized_linear.covariate_nodes import order_of
-from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 
 Limits = tuple[float, float]

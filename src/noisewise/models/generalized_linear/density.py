@@ -174,7 +174,8 @@ def residuals(
     """Return what v stands for, the residuals of both kinds of sums, and a log determinant."""
     p = parts(v, data, layout)
     sums = released(p.at, noisy_n=layout.noisy_n)
-    wanted, seen = data.covariates, data.response
+    wanted: Matrix = data.covariates
+    seen: Matrix = data.response
     if is_entries(v):
         wanted, seen = entries(wanted, 1), entries(seen, 1)
     first = scaled(1 / (data.noise * heat), sums - wanted)
