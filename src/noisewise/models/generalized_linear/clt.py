@@ -128,7 +128,7 @@ def _advanced(
     """Return the state, positions (draw, coordinate, chain, group) and divergences (group)."""
     slower = min(rounds, 2)
     if cold:
-        windows = tuple(slower * w for w in (40, 60, 100))
+        windows = tuple(slower * w for w in (60, 100, 140))
         warm = adaptation.warmup_schedule(rungs=3, rung=25 * slower, windows=windows)
     else:  # The chains are there already, and so is their metric.
         warm = adaptation.warmup_schedule(rungs=1, rung=1, windows=(49 * slower, 50 * slower))

@@ -49,6 +49,7 @@ from noisewise.numerics.matrices import (
     log_determinant,
     scaled,
     solve_lower,
+    solve_upper,
     times,
     times_transposed,
 )
@@ -118,13 +119,24 @@ def parts(v: Matrix, data: DensityData, layout: Layout) -> Parts:
     d, first = layout.d, layout.covariates
     unit = entries(data.unit, 1) if is_entries(v) else data.unit
     at, base = covariate_density.covariates(v[:first], d, data.n, unit, noisy_n=layout.noisy_n)
-    return Parts(at, base, v[first], v[first + 1 : first + 1 + d], v[first + 1 + d :])
+    slopes = v[first + 1 : first + 1 + d]
+    if COORD != "g":
+        size = each(jnp.sqrt, (at.factor**2).sum(axis=1))
+        root = at.factor / size[:, None]
+        diag = listed([root[i, i] for i in range(d)]) if is_entries(v) else jnp.diagonal(root)
+        b = solve_lower(root, slopes) if COORD == "u" else slopes
+        slopes = solve_upper(root, b)
+        base = base - (2.0 if COORD == "u" else 1.0) * each(jnp.log, diag).sum()
+    return Parts(at, base, v[first], slopes, v[first + 1 + d :])
 
 
 def predictor(at: Point, slopes: Matrix) -> Matrix:
     """Return b_k = Σ γ_j L_jk / sd_j, the predictor's coefficients on whitened covariates."""
     size = each(jnp.sqrt, (at.factor**2).sum(axis=1))
     return times(at.factor.T, slopes / size)
+
+
+COORD = __import__("os").environ.get("GLM_COORD", "g")
 
 
 def moments(p: Parts, data: DensityData, layout: Layout) -> SumMoments:

@@ -9,8 +9,10 @@ from noisewise.models.generalized_linear.density import Layout
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 from noisewise.numerics.gram_packing import unpack
 
-LEAST_NOISE_SHARE = 0.2
+LEAST_NOISE_SHARE = 0.5
 """Least variance of a column at the start, in units of its noise (chosen)."""
+SHRUNK_BY = 4.0
+"""Noise of a variance that halves its column's share of correlations at the start (chosen)."""
 LEAST_EIGENVALUE = 0.05
 """Least eigenvalue of the correlations at the start (chosen)."""
 LEAST_SHARE = 0.02
@@ -28,7 +30,8 @@ def variance_units(problem: GeneralizedProblem) -> np.ndarray:
 def noisy_moments(problem: GeneralizedProblem) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance (group, …) of the covariates as the noisy sums have them.
 
-    Made valid: variances at least a part of their noise, correlations positive definite.
+    Made valid: variances at least a part of their noise, correlations positive definite, and the
+    smaller the more of a variance may be noise.
     """
     d, n = len(problem.x), problem.n
     products, totals = unpack(problem.covariates[:, : d * (d + 3) // 2], d)
@@ -38,6 +41,8 @@ def noisy_moments(problem: GeneralizedProblem) -> tuple[np.ndarray, np.ndarray]:
     variance = np.clip(variance, LEAST_NOISE_SHARE * variance_units(problem), 1.0)
     size = np.sqrt(variance)
     correlation = np.clip(covariance / size[:, :, None] / size[:, None, :], -0.95, 0.95)
+    visible = np.sqrt(variance / (variance + SHRUNK_BY * variance_units(problem)))
+    correlation *= visible[:, :, None] * visible[:, None, :]
     correlation[:, np.arange(d), np.arange(d)] = 1.0
     values, vectors = np.linalg.eigh(correlation)
     raised = np.maximum(values, LEAST_EIGENVALUE)
