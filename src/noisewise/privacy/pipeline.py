@@ -63,7 +63,7 @@ from noisewise.privacy.private_bounds import (
     prepare_search,
     searched,
 )
-from noisewise.privacy.selection import Condition, in_words, parse_where, refuse_selection
+from noisewise.privacy.selection import Condition, in_words, parse_where, refuse_kept_records
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.statistics import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import (
@@ -184,7 +184,7 @@ def publish(source: Any, order: Order) -> Release:
 def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Payment) -> Release:
     reader = open_source(source)
     check_columns(reader, order)
-    refuse_selection(reader.selection(), order.terms.guarantee.neighbours)
+    refuse_kept_records(reader.kept_records(), order.terms.guarantee.neighbours)
     if order.private_bounds:
         bounds, selections = _search(reader, order, costs[BOUNDS], payment)
     else:

@@ -42,7 +42,7 @@ from noisewise.privacy.pipeline import (
     check_columns,
     refuse_unfit,
 )
-from noisewise.privacy.selection import parse_where, refuse_selection
+from noisewise.privacy.selection import parse_where, refuse_kept_records
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import ProductSums, SumPlan, Sums, Whole
 
@@ -249,7 +249,7 @@ def _publish(
 ) -> PartitionRelease:
     reader = open_source(source)
     check_columns(reader, order, query.question.columns)
-    refuse_selection(reader.selection(), query.question.terms.guarantee.neighbours)
+    refuse_kept_records(reader.kept_records(), query.question.terms.guarantee.neighbours)
     progress = order.options.progress
     table = read_partitions(reader, query.question.plan, query.question.partitions, progress)
     _refuse_table(table, order, query.question)

@@ -1,8 +1,8 @@
 """Spark: which records a name in its catalog keeps, and how its log is kept from printing one.
 
 A table of the catalog keeps all of its records; a view is read by its plan, as Spark has resolved
-it, against a list of safe steps (`spark_selection`). Neither may stand for text files, in which
-Spark may drop, split or retype records because of others. Spark writes a cell that
+it, against a list of safe steps (`kept_records_of_spark`). Neither may stand for text files, in
+which Spark may drop, split or retype records because of others. Spark writes a cell that
 failed to standard error; while noisewise reads, its log is off (`spark_log_off`).
 """
 
@@ -54,7 +54,7 @@ _STEPS, _ROW_BY_ROW = frozenset(SPARK_STEPS.split()), frozenset(SPARK_ROW_BY_ROW
 _TYPED_FILES, _TEXT_FILES = frozenset(TYPED_FILES.split()), frozenset(TEXT_FILES.split())
 
 
-def spark_selection(session: Any, name: str, schema: str | None) -> KeptRecords:
+def kept_records_of_spark(session: Any, name: str, schema: str | None) -> KeptRecords:
     """Return what a table or view of Spark keeps of the table behind it."""
     quoted = ".".join(f"`{part.replace('`', '``')}`" for part in (schema, name) if part)
     is_table = session.catalog.getTable(quoted).tableType in TABLES
@@ -63,10 +63,10 @@ def spark_selection(session: Any, name: str, schema: str | None) -> KeptRecords:
         hidden = unknown(f"the view {name!r}, whose definition the engine does not tell")
         return ALL if is_table else hidden
     plan = frame._jdf.queryExecution().analyzed()
-    return _table_selection(plan) if is_table else strictest(_steps(plan))
+    return _kept_of_table(plan) if is_table else strictest(_steps(plan))
 
 
-def _table_selection(plan: Any) -> KeptRecords:
+def _kept_of_table(plan: Any) -> KeptRecords:
     """Return what a table of the catalog keeps, whatever Spark does to its columns on reading."""
     while plan.children().size() == 1:
         plan = plan.children().apply(0)
