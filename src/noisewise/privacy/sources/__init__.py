@@ -6,7 +6,8 @@ sums their columns (``arrow_columns``), by person where asked (``people``).
 
 Asked of an engine: ``ibis`` sends the queries of ``pushdown``, made of ``record_expressions``, over
 one ``snapshot``, and ``query_results`` puts the answers together. ``database_url`` opens a table by
-its URL; ``ibis_kept_records`` and ``spark_catalog`` say which records a table keeps of another.
+its URL; ``ibis_kept_records`` and ``spark_kept_records`` say which records a table keeps of
+another; ``spark_logging`` keeps Spark's log from printing any.
 """
 
 from __future__ import annotations

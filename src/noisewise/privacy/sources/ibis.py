@@ -34,7 +34,7 @@ from noisewise.privacy.sources.arrow_columns import (
 from noisewise.privacy.sources.people import PeopleNumbers, Records, sum_capped
 from noisewise.privacy.sources.query_results import QueryResults
 from noisewise.privacy.sources.snapshot import snapshot
-from noisewise.privacy.sources.spark_catalog import spark_log_off
+from noisewise.privacy.sources.spark_logging import spark_log_off
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,

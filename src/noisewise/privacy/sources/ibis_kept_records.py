@@ -26,7 +26,7 @@ from sqlglot import exp
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
 from noisewise.privacy.sources.arrow_datasets import is_text, kept_records_of_dataset
 from noisewise.privacy.sources.data_frames import kept_records_of_polars
-from noisewise.privacy.sources.spark_catalog import kept_records_of_spark
+from noisewise.privacy.sources.spark_kept_records import kept_records_of_spark
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
