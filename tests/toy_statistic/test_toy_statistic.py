@@ -33,7 +33,7 @@ from noisewise.privacy.lattice import Coded
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.pipeline import Order, publish
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistics import (
+from noisewise.privacy.statistic_privacy import (
     PublicColumns,
     StatisticPrivacy,
     find_privacy,

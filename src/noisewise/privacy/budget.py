@@ -14,7 +14,7 @@ from noisewise.artifact.user_warnings import LargeEpsilonWarning, warn_user
 from noisewise.privacy.arguments import mapping, name, number, positive, shown
 from noisewise.privacy.mechanisms import gaussian_budget, zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.statistics import find_privacy
+from noisewise.privacy.statistic_privacy import find_privacy
 
 BOUNDS = "bounds"
 """The part of the budget that finds bounds privately."""

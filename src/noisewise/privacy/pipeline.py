@@ -65,7 +65,7 @@ from noisewise.privacy.private_bounds import (
 )
 from noisewise.privacy.selection import Condition, in_words, parse_where, refuse_kept_records
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,

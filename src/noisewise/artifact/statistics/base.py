@@ -9,7 +9,7 @@ natural units elsewhere.
 A statistic is a frozen dataclass that derives from `Statistic` and is registered. It says all that
 files, tables and ``inspect`` need to know of it, and how far one person can move it: noise is made
 for that bound, and every file is checked against it. What to sum is registered in the privacy core
-under the same kind: ``privacy/statistics.py``.
+under the same kind: ``privacy/statistic_privacy.py``.
 """
 
 from __future__ import annotations
