@@ -14,9 +14,9 @@ Regressions with factors, or with products of columns, have files of their own: 
 (a release and what is asked of it), ``factor_structure`` (which sums follow from which),
 ``latent_cell_counts`` (records in the cells of factors, behind the noise), ``factor_prior``,
 ``factor_density`` (the posterior of the sums), ``factor_exact`` (its sampler), ``factor_naive``,
-``factor_coefficients`` (coefficients given sums), ``design_matrix`` (columns of the design, other
-reference levels), ``level_counts`` (levels that the noise hides) and ``coefficient_table`` (how a
-summary prints).
+``factor_coefficients`` (coefficients given sums), ``design_matrix`` (columns of the design),
+``reference_levels`` (coefficients against another level), ``level_counts`` (levels that the noise
+hides) and ``coefficient_table`` (how a summary prints).
 
 Groups that learn from each other: ``pooled_posterior`` (from a question to a result),
 ``pooled_density`` (a group given the population), ``pooled_population`` (hyperprior, coordinates),

@@ -15,7 +15,7 @@ from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
 from noisewise.inference.results import Posterior, Prediction
-from noisewise.models.linear_regression import design_matrix
+from noisewise.models.linear_regression import design_matrix, reference_levels
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS, clamped_margin
 from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
 from noisewise.numerics.convergence import diagnose_groups
@@ -152,13 +152,13 @@ class RegressionPosterior(Posterior):
                 there = ", ".join(self.levels) or "none"
                 raise ArgumentError(f"{factor}: is no factor of this regression; there are {there}")
             (wanted,) = design_matrix.codes([level], self.levels[factor], factor)
-            if wanted != design_matrix.reference_of(design, self.levels, factor):
-                design = design_matrix.with_reference(design, self.levels, factor, int(wanted))
+            if wanted != reference_levels.reference_of(design, self.levels, factor):
+                design = reference_levels.with_reference(design, self.levels, factor, int(wanted))
         return self if design == self.design_columns else self._recoded(design)
 
     def _recoded(self, design: tuple[DesignColumn, ...]) -> RegressionPosterior:
         """Return the posterior whose coefficients are those of another coding."""
-        change = design_matrix.change_of_coding(self.design_columns, design, self.levels)
+        change = reference_levels.change_of_coding(self.design_columns, design, self.levels)
         names = tuple(c.name for c in design)
 
         def mapped(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
