@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import gaussian_delta, zcdp_epsilon
-from noisewise.artifact.release_kinds import ReleaseForm, find_form
+from noisewise.artifact.release_forms import ReleaseForm, find_form
 from noisewise.artifact.sensitivity import MAX_FLOAT, check_noise
 from noisewise.artifact.validation import Level
 

@@ -14,7 +14,7 @@ from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds, Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
-from noisewise.artifact.release_kinds import release_type
+from noisewise.artifact.release_forms import release_type
 from noisewise.artifact.statistics import MAX_ROWS, Statistic
 from noisewise.artifact.validation import Level
 

@@ -24,7 +24,7 @@ import numpy as np
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Noise, noise_sd
-from noisewise.artifact.release_kinds import discover
+from noisewise.artifact.release_forms import discover
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.validation import Fields, Level
 
