@@ -35,8 +35,8 @@ from noisewise.artifact import (
     Statistic,
 )
 from noisewise.artifact import validation as wire
-from noisewise.artifact.atomic_file import stop_if_ending
 from noisewise.artifact.bounds import UNSURE_SHARE, visible_count
+from noisewise.artifact.process_ending import stop_if_ending
 from noisewise.artifact.release_files import MAX_BYTES
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.artifact.statistics import MAX_ROWS
