@@ -15,7 +15,7 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 
 
 @with_options(MomentOptions)
@@ -44,7 +44,7 @@ def two_means(
     groups = arguments.groups(options.groups)
     agreed = terms(options, None if groups is None else groups.column)
     gram = Gram(names, agreed.count)
-    order = Order(
+    request = ReleaseRequest(
         family="two-means",
         model={"columns": names},
         kinds=(gram.kind,),
@@ -54,7 +54,7 @@ def two_means(
         bounds=arguments.all_bounds(names, bounds),
         groups=groups,
     )
-    return publish(source, order)
+    return publish(source, request)
 
 
 OWNER = Owner(

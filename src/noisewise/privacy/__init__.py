@@ -1,4 +1,4 @@
-"""The owner's audited core: a table and an order in, exact integer sums, noise, one release out.
+"""The owner's audited core: a table and a request in, exact integer sums, noise, one release out.
 
 In the order of reading: ``options`` (ε, δ, neighbours, unit and so on, as users give them),
 ``arguments`` (columns, bounds and groups, checked), ``budget`` (what is promised, and the share of

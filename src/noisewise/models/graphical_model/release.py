@@ -18,7 +18,7 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 from noisewise.privacy.sum_plan import Person
 
 
@@ -66,7 +66,7 @@ def graphical_model(
         tables = _by_person(tables, options.unit, groups is not None)
         weighed = Person(tables.unit, 2**tables.bits)
         options = dataclasses.replace(options, unit=None)  # the tables name it
-    order = Order(
+    request = ReleaseRequest(
         family="graphical-model",
         model={},
         kinds=(tables.kind,),
@@ -80,7 +80,7 @@ def graphical_model(
         other=arguments.other_levels(other, tables.levels),
         weighed=weighed,
     )
-    return cast(GraphicalModelRelease, publish(source, order))
+    return cast(GraphicalModelRelease, publish(source, request))
 
 
 def _tables(cliques: object, levels: object) -> Tables:

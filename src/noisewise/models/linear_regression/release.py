@@ -38,7 +38,7 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 
 Number = float | datetime.date
 """A number, or a date, which counts as the days since 1970-01-01."""
@@ -142,7 +142,7 @@ def linear_regression(
             statistics.append(LeftOut((*columns.numeric, *columns.levels)))
         return tuple(statistics)
 
-    order = Order(
+    request = ReleaseRequest(
         family="linear-regression",
         model=columns.model,
         kinds=tuple(s.kind for s in specify({})),
@@ -159,7 +159,7 @@ def linear_regression(
         least_records=max(LEAST_RECORDS, columns.slopes + 1, _least(columns.sums(agreed.count))),
     )
     _warn_of_many_sums(columns.sums(agreed.count))
-    return cast(LinearRegressionRelease, publish(source, order))
+    return cast(LinearRegressionRelease, publish(source, request))
 
 
 @dataclass(frozen=True)

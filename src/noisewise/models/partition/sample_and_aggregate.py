@@ -36,8 +36,8 @@ from noisewise.privacy.budget import Terms, terms, warn_of_large_epsilon
 from noisewise.privacy.lattice import Outside
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.pipeline import (
-    Order,
     Payment,
+    ReleaseRequest,
     assemble,
     check_columns,
     refuse_unfit,
@@ -238,34 +238,34 @@ class PartitionQuery:
 def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     """Read the table, fit its partitions, pay, and return the noisy answer as a Release."""
     _rehearse(query)
-    order = _order(query, {})
-    warn_of_large_epsilon(order.terms, order.options)
-    with Payment(order) as payment:
-        return _publish(source, query, order, payment)
+    request = _request(query, {})
+    warn_of_large_epsilon(request.terms, request.options)
+    with Payment(request) as payment:
+        return _publish(source, query, request, payment)
 
 
 def _publish(
-    source: Any, query: PartitionQuery, order: Order, payment: Payment
+    source: Any, query: PartitionQuery, request: ReleaseRequest, payment: Payment
 ) -> PartitionRelease:
     reader = open_source(source)
-    check_columns(reader, order, query.question.columns)
+    check_columns(reader, request, query.question.columns)
     refuse_kept_records(reader.kept_records(), query.question.terms.guarantee.neighbours)
-    progress = order.options.progress
+    progress = request.options.progress
     table = read_partitions(reader, query.question.plan, query.question.partitions, progress)
-    _refuse_table(table, order, query.question)
+    _refuse_table(table, request, query.question)
     prior = query.question.prior.settled(table.rows)
     posteriors = fit(table.moments, query.question.index, prior, query.power, query.share)
     _refuse_fit(posteriors)
     receipt = payment.pay()
-    order = _order(query, prior.words())
+    request = _request(query, prior.words())
     blocks = (query.draw(posteriors),)
-    release = assemble(order, {}, (), blocks, np.array([table.rows]), receipt)
+    release = assemble(request, {}, (), blocks, np.array([table.rows]), receipt)
     return cast(PartitionRelease, release)
 
 
-def _order(query: PartitionQuery, prior: Mapping[str, Any]) -> Order:
-    """Return the privacy core's order, with the prior's words in its model."""
-    return Order(
+def _request(query: PartitionQuery, prior: Mapping[str, Any]) -> ReleaseRequest:
+    """Return what is asked of the privacy core, with the prior's words in its model."""
+    return ReleaseRequest(
         family=query.family,
         model={**query.question.words(), **prior, **query.words},
         kinds=(),
@@ -279,14 +279,16 @@ def _order(query: PartitionQuery, prior: Mapping[str, Any]) -> Order:
 def _rehearse(query: PartitionQuery) -> None:
     """Assemble the release with zeros: what the wire refuses costs nothing here."""
     try:
-        order = _order(query, query.question.prior.words())
-        assemble(order, {}, (), (query.rehearsal,), np.zeros(1, np.int64), None)
+        request = _request(query, query.question.prior.words())
+        assemble(request, {}, (), (query.rehearsal,), np.zeros(1, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
 
 
-def _refuse_table(table: PartitionedTable, order: Order, question: RegressionQuestion) -> None:
-    refuse_unfit(Sums((), np.array([table.rows]), table.missing, ()), order)
+def _refuse_table(
+    table: PartitionedTable, request: ReleaseRequest, question: RegressionQuestion
+) -> None:
+    refuse_unfit(Sums((), np.array([table.rows]), table.missing, ()), request)
     if table.rows < question.least_rows:
         most = table.rows * question.partitions // question.least_rows
         remedy = f"use partitions={most} or fewer" if most else "there are too few records"
