@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from noisewise.artifact import ArgumentError, Bounds, Gram, Release
 from noisewise.models import Owner, Word
 from noisewise.privacy import arguments
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import privacy_terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
@@ -42,7 +42,7 @@ def two_means(
     if len(names) != 2:
         raise ArgumentError(f"columns: must be two, not {len(names)}")
     groups = arguments.groups(options.groups)
-    agreed = terms(options, None if groups is None else groups.column)
+    agreed = privacy_terms(options, None if groups is None else groups.column)
     gram = Gram(names, agreed.count)
     request = ReleaseRequest(
         family="two-means",

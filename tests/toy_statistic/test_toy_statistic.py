@@ -28,7 +28,7 @@ from noisewise.artifact import (
 )
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.cli.verbs import app
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import privacy_terms
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.pipeline import ReleaseRequest, publish
@@ -81,7 +81,7 @@ def request_for(toy: SimpleNamespace, **privacy: Any) -> ReleaseRequest:
         model={"x": ("a",), "y": "b"},
         kinds=(gram.kind, KIND),
         specify=lambda bounds: (gram, toy.AbsoluteSum("b")),
-        terms=terms(options),
+        terms=privacy_terms(options),
         options=options,
         bounds=LIMITS,
     )

@@ -45,7 +45,7 @@ from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest_bounds
 from noisewise.privacy.budget import (
     BOUNDS,
-    Terms,
+    PrivacyTerms,
     equal_shares,
     shares,
     warn_of_large_delta,
@@ -125,7 +125,7 @@ class ReleaseRequest:
     model: Mapping[str, Any]
     kinds: tuple[str, ...]
     specify: Specify
-    terms: Terms
+    terms: PrivacyTerms
     options: PrivacyOptions
     bounds: Mapping[str, Bounds | PrivateBounds] = field(default_factory=dict)
     coded: tuple[str, ...] = ()
@@ -303,7 +303,7 @@ def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
         raise ArgumentError(f"{what}: {values} numbers in all, more than the {MAX_VALUES} allowed")
 
 
-def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
+def _prepare(statistic: Statistic, terms: PrivacyTerms, cost: float) -> Calibrated:
     bound = sensitivity(statistic, terms.relation, terms.records)
     return calibrate(terms.mechanism, bound, cost, terms.guarantee.smoothing)
 
@@ -533,7 +533,7 @@ def assemble(
     )
 
 
-def _population(terms: Terms, sizes: np.ndarray) -> Population:
+def _population(terms: PrivacyTerms, sizes: np.ndarray) -> Population:
     if not terms.count:
         return Population("public", tuple(int(n) for n in sizes))
     # A record that moves between groups leaves the total alone: only then is it public.

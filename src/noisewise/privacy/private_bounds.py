@@ -36,7 +36,7 @@ from noisewise.artifact import Bounds, CandidateCounts, Censored, Noise, Selecti
 from noisewise.artifact.bounds import MAX_WINDOW, RecordCounts, Sides, visible_count
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.budget import Terms
+from noisewise.privacy.budget import PrivacyTerms
 from noisewise.privacy.lattice import Outward
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 
@@ -102,7 +102,7 @@ def outward(column: str, private: PrivateBounds, fill: float | None) -> Outward:
     return Outward(column, points, points.index(anchor), fill)
 
 
-def prepare_search(terms: Terms, cost: float) -> Calibrated:
+def prepare_search(terms: PrivacyTerms, cost: float) -> Calibrated:
     """Return the noise of a column's counts: the bound is that of any histogram of records."""
     bound = sensitivity(RecordCounts(), terms.relation, terms.records)
     return calibrate(terms.mechanism, bound, cost, terms.guarantee.smoothing)

@@ -13,7 +13,7 @@ from noisewise.models.base import Owner, Word, renaming, with_censored_bounds
 from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds, mapping, positive, shown
-from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.budget import PrivacyTerms, privacy_terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
@@ -169,7 +169,7 @@ def exponential_family(
     if not isinstance(outside, str) or outside not in ("drop", "clamp"):
         raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
     groups = arguments.groups(options.groups)
-    agreed = terms(options, None if groups is None else groups.column)
+    agreed = privacy_terms(options, None if groups is None else groups.column)
     shared: dict[str, Any] = {
         "family": "exponential-family",
         "terms": agreed,
@@ -280,7 +280,7 @@ def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | P
 
 
 def _power_sums(
-    column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: Terms
+    column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: PrivacyTerms
 ) -> PowerSums:
     """Return the sums. A power-of-two scale keeps round numbers on lattice points."""
     origin = limits.centre if shape.centred else 0.0

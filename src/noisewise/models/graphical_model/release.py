@@ -11,7 +11,7 @@ from noisewise.models.base import Owner, Word, renaming
 from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, shown
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import privacy_terms
 from noisewise.privacy.options import (
     NoisySumOptions,
     PrivacyOptions,
@@ -71,7 +71,7 @@ def graphical_model(
         model={},
         kinds=(tables.kind,),
         specify=lambda _: (tables,),
-        terms=terms(options, None if groups is None else groups.column),
+        terms=privacy_terms(options, None if groups is None else groups.column),
         options=options,
         coded=tables.columns,
         groups=groups,

@@ -31,7 +31,7 @@ from noisewise.models.linear_regression import LEAST_RECORDS, LinearRegressionRe
 from noisewise.models.linear_regression.required_sums import least_records, required_sums
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.budget import PrivacyTerms, privacy_terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
@@ -128,7 +128,7 @@ def linear_regression(
         _refuse_without_bounds(columns.numeric, bounds)
     limits = arguments.all_bounds(columns.numeric, bounds, tuple(columns.levels))
     groups = arguments.groups(options.groups)
-    agreed = terms(options, None if groups is None else groups.column)
+    agreed = privacy_terms(options, None if groups is None else groups.column)
     if count_left_out:
         _refuse_left_out(agreed, groups)
 
@@ -291,7 +291,7 @@ def _refuse_idle_levels(column: str, formula: Formula) -> None:
         raise ArgumentError(f"levels: {column!r} is not in the formula{near}")
 
 
-def _refuse_left_out(agreed: Terms, groups: Groups | None) -> None:
+def _refuse_left_out(agreed: PrivacyTerms, groups: Groups | None) -> None:
     """Raise an ArgumentError where no records are left out, or one person could be many of them."""
     guarantee = agreed.guarantee
     if guarantee.neighbours != "add-remove":

@@ -32,7 +32,7 @@ from noisewise.models.partition.conjugate_regression import (
 from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, number, shown
-from noisewise.privacy.budget import Terms, terms, warn_of_large_epsilon
+from noisewise.privacy.budget import PrivacyTerms, privacy_terms, warn_of_large_epsilon
 from noisewise.privacy.lattice import Outside
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.pipeline import (
@@ -61,7 +61,7 @@ class RegressionQuestion:
     partitions: int
     prior: RegressionPrior
     fill: Mapping[str, float]
-    terms: Terms
+    terms: PrivacyTerms
     options: PrivacyOptions
 
     @property
@@ -111,7 +111,7 @@ def regression_question(
         raise ArgumentError(f"y: must be one column that is not among x, not {shown(y)}")
     number_of_partitions = whole_number(partitions, "partitions", 1, MAX_PARTITIONS)
     chosen = prior_of(prior, len(covariates) + 1)
-    agreed = terms(options)
+    agreed = privacy_terms(options)
     columns = (*covariates, response)
     if agreed.guarantee.hides_size and chosen == Zellner():
         why = "with unit" if options.neighbours == "replace-one" else "under add-remove neighbours"
