@@ -21,7 +21,7 @@ def check_release(release: Release) -> None:
         raise ReleaseError("blocks: a release holds at least one statistic")
     validation.distinct([b.statistic.kind for b in release.blocks], "blocks: kinds")
     validation.text(release.software, "software")
-    _check_words(release)
+    _check_entries(release)
     _check_form(release, form)
     for block in release.blocks:
         block.statistic.check(release, block.noise)
@@ -32,7 +32,7 @@ def check_release(release: Release) -> None:
     check_claim(release)
 
 
-def _check_words(release: Release) -> None:
+def _check_entries(release: Release) -> None:
     for key, value in release.model.items():
         where = f"model: {validation.shown(validation.text(key, 'model: key'))}"
         if isinstance(value, tuple):
@@ -69,7 +69,7 @@ def _check_fill(release: Release) -> None:
 
 
 def _check_form(release: Release, form: ReleaseForm) -> None:
-    """Require the statistics and words that the model's methods will look up."""
+    """Require the statistics and entries that the model's methods will look up."""
     kinds = [b.statistic.kind for b in release.blocks]
     if not set(form.statistics) & set(kinds):
         raise ReleaseError(f"blocks: a {form.name} release needs {' or '.join(form.statistics)}")

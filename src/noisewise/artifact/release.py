@@ -116,7 +116,7 @@ class Block:
 class Release:
     """One small public file. Build it with ``nw.release``, read it with ``Release.load``.
 
-    ``model`` holds the few words a family needs ("x", "y", the distribution); everything about
+    ``model`` holds the few entries a model needs ("x", "y", the distribution); everything about
     privacy and noise has a field of its own. ``where`` is the public condition that selected the
     records, such as ``age >= 18``; None where all of the table's were taken.
 

@@ -23,7 +23,7 @@ class ReleaseForm:
     """What a release of one model holds, as far as the file itself can tell.
 
     ``statistics`` are the kinds of which the release must hold at least one. ``check`` raises a
-    ReleaseError where the model's words (``Release.model``) and the statistics do not fit.
+    ReleaseError where the model's entries (``Release.model``) and the statistics do not fit.
     ``release_type`` is the class that stands for such a release.
     """
 

@@ -302,7 +302,7 @@ class Model:
     """The file with the owner's part, where a folder holds several models."""
 
     def check(self, release: Release) -> None:
-        """Raise a ReleaseError where the model's words and the statistics do not fit."""
+        """Raise a ReleaseError where the model's entries and the statistics do not fit."""
         return
 
     def owner(self) -> Owner:

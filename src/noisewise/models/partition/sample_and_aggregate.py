@@ -89,8 +89,8 @@ class RegressionQuestion:
             (ProductSums(present, ((),)),), None, person, parse_where(self.options.where)
         )
 
-    def words(self) -> dict[str, Any]:
-        """Return the question as words for the release file."""
+    def model_entries(self) -> dict[str, Any]:
+        """Return the question as entries of the release file."""
         return {"x": self.x, "y": self.y, "coefficient": self.coefficient}
 
 
@@ -222,13 +222,13 @@ UNFITTED_ONE_IN = 20
 class PartitionQuery:
     """A question, how its partitions are fitted, and what draws the answer.
 
-    ``family`` and ``words`` go into the release file; ``power`` and ``share`` are those of
+    ``family`` and ``model_entries`` go into the release file; ``power`` and ``share`` are those of
     ``conjugate_regression``; ``rehearsal`` is the answer with zeros; ``draw`` makes the noisy one.
     """
 
     question: RegressionQuestion
     family: str
-    words: Mapping[str, Any]
+    model_entries: Mapping[str, Any]
     power: float
     share: float
     rehearsal: Block
@@ -257,17 +257,17 @@ def _publish(
     posteriors = fit(table.moments, query.question.index, prior, query.power, query.share)
     _refuse_fit(posteriors)
     receipt = payment.pay()
-    request = _request(query, prior.words())
+    request = _request(query, prior.model_entries())
     blocks = (query.draw(posteriors),)
     release = assemble(request, {}, (), blocks, np.array([table.rows]), receipt)
     return cast(PartitionRelease, release)
 
 
 def _request(query: PartitionQuery, prior: Mapping[str, Any]) -> ReleaseRequest:
-    """Return what is asked of the privacy core, with the prior's words in its model."""
+    """Return what is asked of the privacy core, with the prior among the model's entries."""
     return ReleaseRequest(
         family=query.family,
-        model={**query.question.words(), **prior, **query.words},
+        model={**query.question.model_entries(), **prior, **query.model_entries},
         kinds=(),
         specify=lambda bounds: (),
         terms=query.question.terms,
@@ -279,7 +279,7 @@ def _request(query: PartitionQuery, prior: Mapping[str, Any]) -> ReleaseRequest:
 def _rehearse(query: PartitionQuery) -> None:
     """Assemble the release with zeros: what the wire refuses costs nothing here."""
     try:
-        request = _request(query, query.question.prior.words())
+        request = _request(query, query.question.prior.model_entries())
         assemble(request, {}, (), (query.rehearsal,), np.zeros(1, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
