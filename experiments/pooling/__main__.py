@@ -3,8 +3,9 @@
 python -m experiments.pooling EXPERIMENT [--groups 50] [--epsilon 1] [--trials 60] [--processes 1]
     [--draws 500] [--seed 0] [--max-sweeps 8000] [--alone] [--out FILE]
 
-Errors and coverage are of slopes and of lines at a parents' rank of a quarter; ``--alone`` also
-infers every tract by itself, and with the true population as prior.
+Errors and coverage are of slopes and of lines at a parents' rank of a quarter. ``--alone`` also
+infers every tract by itself (``alone``: medians under the default prior; ``mean``: the same by its
+means; ``weak``: means under the weak conjugate prior), and with the true population as prior.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,12 @@ def scores(theta: np.ndarray, truth: np.ndarray, name: str) -> Row:
             "top_decile": len(top) / many,
         }
     return {f"{name} {what}": values for what, values in row.items()}
+
+
+def coefficients(post: Any) -> np.ndarray:
+    """Return draws (draw, 2, tract) of tracts that were inferred one by one."""
+    both = np.stack([post.draws["pir"], post.draws["intercept"]])
+    return np.asarray(both.reshape(2, both.shape[1], -1).transpose(2, 0, 1))
 
 
 def hyperparameters(phi: np.ndarray) -> Row:
@@ -115,8 +123,11 @@ def trial(settings: Mapping[str, Any], number: int) -> Row:
         row["population"] = hyperparameters(sampled.phi.transpose(0, 2, 1).reshape(-1, 11))
     if settings["alone"]:
         post = exact.run(problem, number, 4, settings["draws"])
-        alone = np.stack([post.draws["pir"], post.draws["intercept"]], axis=0)
-        row |= scores(alone.reshape(2, len(n), -1).transpose(2, 0, 1), truth, "alone")
+        row |= scores(coefficients(post), truth, "alone") | scores(
+            coefficients(post), truth, "mean"
+        )
+        post = exact.run(replace(problem, scale_free=False), number, 4, settings["draws"])
+        row |= scores(coefficients(post), truth, "weak")
         known = pooled_exact.sample(
             tracts.pooled(problem), number, 4, settings["draws"], max_sweeps=1000,
             fixed=true_phi(4),

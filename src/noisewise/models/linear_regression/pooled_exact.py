@@ -52,6 +52,9 @@ WINDOWS = (60, 100, 140)
 """Windows of adaptation (chosen)."""
 ROUNDS = 2
 """Rounds of moves that carry records along, in a sweep (chosen)."""
+MAX_DOUBLES = 2**27
+"""Numbers of the groups' draws that are kept in double precision: a gigabyte (chosen). More are
+kept in single precision, whose rounding is far below the deviation of so many groups' noise."""
 ACCEPTANCE = 0.3
 """Acceptance that the scales of proposals aim at (about that of the best random walks)."""
 
@@ -154,7 +157,7 @@ def _data(problem: PooledProblem) -> GroupData:
     )
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0, compiler_options=hmc.GPU_OPTIONS)
 def advance(
     setting: Setting,
     state: SweepState,
@@ -397,7 +400,8 @@ def sample(
     state, steps = _warm_up(key, state, problem, setting, data, spread, tick, free=free)
     warm = time.perf_counter() - begin
     first = -(-FEWEST_SWEEPS // draws)
-    kept = _Kept(draws, first)
+    numbers = draws * chains * len(problem.regression.n) * (len(problem.regression.x) + 2)
+    kept = _Kept(draws, first, np.float64 if numbers <= MAX_DOUBLES else np.float32)
     divergences = jnp.zeros(len(problem.regression.n), int)
     plan = _plan(adaptation.sampling_schedule(SWEEPS_PER_CALL), free=free, adapt=False)
     number = 0
@@ -411,12 +415,13 @@ def sample(
         kept.add(block)
         tick(kept.sweeps)
         if kept.full:
-            rhat, ess = diagnose(judged(kept.arrays()[2]))
+            rhat, ess = diagnose(judged(kept.phi()))
             known = (rhat < POPULATION_RHAT).all() and (ess >= POPULATION_ESS).all()
             if known or fixed is not None or 2 * kept.stride * draws > max_sweeps:
                 break
             kept.thin()
     theta, log_variance, phi_kept = kept.arrays()
+    kept.groups.clear()
     seconds = round(warm, 3), round(time.perf_counter() - begin - warm, 3)
     return PooledDraws(
         theta, log_variance, phi_kept, rhat, ess, kept.sweeps, np.asarray(divergences),
@@ -425,18 +430,22 @@ def sample(
 
 
 class _Kept:
-    """Draws kept of the sweeps so far: every stride-th."""
+    """Draws kept of the sweeps so far: every stride-th; those of the groups as ``dtype``."""
 
-    def __init__(self, draws: int, stride: int) -> None:
-        self.draws, self.stride, self.sweeps = draws, stride, 0
+    def __init__(self, draws: int, stride: int, dtype: type[np.floating]) -> None:
+        self.draws, self.stride, self.dtype, self.sweeps = draws, stride, dtype, 0
         self.groups: list[tuple[np.ndarray, ...]] = []
 
     def add(self, block: SweepDraws) -> None:
         """Keep a block."""
         begin = -(self.sweeps + 1) % self.stride
         rows = slice(begin, None, self.stride)
-        arrays = [np.asarray(a[rows]) for a in block]
-        self.groups += zip(*arrays, strict=True)
+        arrays = [
+            np.asarray(a[rows].astype(dtype))
+            for a, dtype in zip(block, (self.dtype, self.dtype, float), strict=True)
+        ]
+        # Copies: views would keep the draws that are dropped later.
+        self.groups += (tuple(map(np.array, row)) for row in zip(*arrays, strict=True))
         self.sweeps += len(block.phi)
 
     @property
@@ -448,6 +457,10 @@ class _Kept:
         """Drop every second draw, and keep half as many from now on."""
         self.groups = self.groups[1::2]
         self.stride *= 2
+
+    def phi(self) -> np.ndarray:
+        """Return the coordinates of the population that are kept, draws first."""
+        return np.stack([row[2] for row in self.groups[: self.draws]])
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Return what is kept, draws first."""

@@ -32,6 +32,9 @@ from noisewise.priors import Population
 
 PRIOR_DRAWS = 4000
 """Draws of the population's prior to which its posterior is compared (chosen)."""
+GROUPS_AT_ONCE = 4096
+"""Groups whose draws are moved to the user's units together, so that memory stays bounded
+(chosen)."""
 POOLED_WORDS = "groups drawn from one population, whose own prior is weak: {prior}"
 """The prior in words, for summaries and pages."""
 
@@ -225,9 +228,7 @@ def run(
     sampled = pooled_exact.sample(
         problem, seed, chains, draws, tick, lambda phi: np.stack(list(named(phi).values()))
     )
-    box = np.concatenate([sampled.theta, np.exp(sampled.log_variance)[:, None]], axis=1)
-    whole, shift = regression.units.from_box
-    user = np.einsum("ij,tjcg->igct", whole, box) + shift[:, None, None, None]
+    user = _user_draws(sampled, regression)
     judged = [diagnose_groups(values) for values in user]
     rhat, ess = (np.stack(side) for side in zip(*judged, strict=True))
     details = {
@@ -252,6 +253,19 @@ def run(
         population=population,
         prior_draws=partial(prior_draws, question),
     )
+
+
+def _user_draws(sampled: pooled_exact.PooledDraws, problem: RegressionProblem) -> np.ndarray:
+    """Return draws (parameter, group, chain, draw) in the user's units, some groups at a time."""
+    whole, shift = problem.units.from_box
+    draws, p, chains, groups = sampled.theta.shape
+    user = np.empty((p + 1, groups, chains, draws), sampled.theta.dtype)
+    for begin in range(0, groups, GROUPS_AT_ONCE):
+        some = slice(begin, begin + GROUPS_AT_ONCE)
+        variance = np.exp(sampled.log_variance[..., some])[:, None]
+        box = np.concatenate([sampled.theta[..., some], variance], axis=1)
+        user[:, some] = np.einsum("ij,tjcg->igct", whole, box) + shift[:, None, None, None]
+    return user
 
 
 def _between(drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures) -> np.ndarray:
