@@ -9,8 +9,8 @@ in ``exact.py``; the proposals of the population have the covariance of its rece
 chains and are scaled, per chain, to an acceptance of 30 % (H. Robbins, S. Monro, "A stochastic
 approximation method", 1951), in the warm-up only.
 
-Sweeps go on, doubling, until the population has R-hat < 1.02 and 200 effective draws; thinned draws
-are kept. Arithmetic that fails keeps the old values, and is counted.
+Sweeps go on, doubling, until the population has R-hat < 1.02 and 200 effective draws, and groups
+have settled too; thinned draws are kept. Arithmetic that fails keeps old values, and is counted.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ WINDOWS = (60, 100, 140)
 """Windows of adaptation (chosen)."""
 ROUNDS = 2
 """Rounds of moves that carry records along, in a sweep (chosen)."""
+MAX_JUDGED = 1000
+"""Groups that are asked whether they have settled (chosen)."""
 MAX_DOUBLES = 2**27
 """Numbers of the groups' draws that are kept in double precision: a gigabyte (chosen). More are
 kept in single precision, whose rounding is far below the deviation of so many groups' noise."""
@@ -373,6 +375,7 @@ def sample(
     draws: int,
     tick: Callable[[int], None] = lambda sweeps: None,
     judged: Callable[[np.ndarray], np.ndarray] = lambda phi: phi.transpose(1, 2, 0),
+    settled: Callable[[np.ndarray, np.ndarray, np.ndarray], bool] = lambda *drawn: True,
     max_sweeps: int = MAX_SWEEPS,
     fixed: jax.Array | None = None,
 ) -> PooledDraws:
@@ -386,6 +389,7 @@ def sample(
         tick: called with the number of sweeps done, after every block.
         judged: the numbers (…, chain, draw) whose convergence counts, of φ (draw, coordinate,
             chain).
+        settled: tells of some groups' places, θ and log σ² whether these need no more sweeps.
         max_sweeps: after which it stops anyway.
         fixed: coordinates φ (coordinate, chain) of a population that is known, and does not move.
     """
@@ -417,6 +421,7 @@ def sample(
         if kept.full:
             rhat, ess = diagnose(judged(kept.phi()))
             known = (rhat < POPULATION_RHAT).all() and (ess >= POPULATION_ESS).all()
+            known = known and settled(*kept.some(MAX_JUDGED))
             if known or fixed is not None or 2 * kept.stride * draws > max_sweeps:
                 break
             kept.thin()
@@ -461,6 +466,13 @@ class _Kept:
     def phi(self) -> np.ndarray:
         """Return the coordinates of the population that are kept, draws first."""
         return np.stack([row[2] for row in self.groups[: self.draws]])
+
+    def some(self, number: int) -> tuple[np.ndarray, ...]:
+        """Return the places of so many groups, and what is kept of their θ and log σ²."""
+        groups = self.groups[0][1].shape[-1]
+        places = np.unique(np.linspace(0, groups - 1, min(groups, number)).astype(int))
+        rows = self.groups[: self.draws]
+        return places, *(np.stack([row[i][..., places] for row in rows]) for i in range(2))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Return what is kept, draws first."""
