@@ -375,7 +375,7 @@ def sample(
     draws: int,
     tick: Callable[[int], None] = lambda sweeps: None,
     judged: Callable[[np.ndarray], np.ndarray] = lambda phi: phi.transpose(1, 2, 0),
-    settled: Callable[[np.ndarray, np.ndarray, np.ndarray], bool] = lambda *drawn: True,
+    settled: Callable[[np.ndarray, np.ndarray], bool] = lambda theta, log_variance: True,
     max_sweeps: int = MAX_SWEEPS,
     fixed: jax.Array | None = None,
 ) -> PooledDraws:
@@ -389,7 +389,7 @@ def sample(
         tick: called with the number of sweeps done, after every block.
         judged: the numbers (…, chain, draw) whose convergence counts, of φ (draw, coordinate,
             chain).
-        settled: tells of some groups' places, θ and log σ² whether these need no more sweeps.
+        settled: tells of θ and log σ² of some groups whether these need no more sweeps.
         max_sweeps: after which it stops anyway.
         fixed: coordinates φ (coordinate, chain) of a population that is known, and does not move.
     """
@@ -445,10 +445,8 @@ class _Kept:
         """Keep a block."""
         begin = -(self.sweeps + 1) % self.stride
         rows = slice(begin, None, self.stride)
-        arrays = [
-            np.asarray(a[rows].astype(dtype))
-            for a, dtype in zip(block, (self.dtype, self.dtype, float), strict=True)
-        ]
+        theta, log_variance = (a[rows].astype(self.dtype) for a in block[:2])
+        arrays = [np.asarray(a) for a in (theta, log_variance, block.phi[rows])]
         # Copies: views would keep the draws that are dropped later.
         self.groups += (tuple(map(np.array, row)) for row in zip(*arrays, strict=True))
         self.sweeps += len(block.phi)
@@ -468,11 +466,11 @@ class _Kept:
         return np.stack([row[2] for row in self.groups[: self.draws]])
 
     def some(self, number: int) -> tuple[np.ndarray, ...]:
-        """Return the places of so many groups, and what is kept of their θ and log σ²."""
+        """Return what is kept of θ and log σ² of so many groups, spread evenly."""
         groups = self.groups[0][1].shape[-1]
         places = np.unique(np.linspace(0, groups - 1, min(groups, number)).astype(int))
         rows = self.groups[: self.draws]
-        return places, *(np.stack([row[i][..., places] for row in rows]) for i in range(2))
+        return tuple(np.stack([row[i][..., places] for row in rows]) for i in range(2))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Return what is kept, draws first."""

@@ -229,7 +229,7 @@ def run(
         if progress is not None:
             progress(sweeps, pooled_exact.MAX_SWEEPS)
 
-    def settled(places: np.ndarray, theta: np.ndarray, log_variance: np.ndarray) -> bool:
+    def settled(theta: np.ndarray, log_variance: np.ndarray) -> bool:
         """Tell whether nearly all of these groups converged, or too few draws are wanted for it."""
         if chains * draws < 2 * ESS:
             return True
