@@ -52,7 +52,7 @@ def exact(path: Path) -> None:
     from noisewise.artifact.statistics import CellSums
     from noisewise.artifact.statistics.cell_sums import main_effects
     from noisewise.privacy.sources import open_source
-    from noisewise.privacy.statistics import PublicColumns, find_privacy
+    from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
     from noisewise.privacy.sum_plan import SumPlan
 
     statistic = CellSums(tuple((c,) for c in NUMERIC), LEVELS, main_effects(5, 3))

@@ -45,7 +45,7 @@ RECORD = (
     Step("owner", "Choose the least noise whose privacy map keeps the promise",
          "privacy.mechanisms:calibrate"),
     Step("owner", "Open the table; refuse filters that the neighbours do not allow",
-         "privacy.selection:refuse_selection"),
+         "privacy.selection:refuse_kept_records"),
     Step("owner", "Put each record on the integer lattice, record by record",
          "privacy.lattice:to_lattice"),
     Step("owner", "Add the whole numbers, here or inside the engine",

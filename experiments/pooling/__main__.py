@@ -3,8 +3,10 @@
 python -m experiments.pooling EXPERIMENT [--groups 50] [--epsilon 1] [--trials 60] [--processes 1]
     [--draws 500] [--seed 0] [--max-sweeps 8000] [--alone] [--out FILE]
 
-Errors and coverage are of slopes and of lines at a parents' rank of a quarter; ``--alone`` also
-infers every tract by itself, and with the true population as prior.
+``calibration`` and ``plane`` (two covariates) draw tracts from a population of the model's own.
+Errors and coverage are of slopes and of lines at a parents' rank of a quarter. ``--alone`` also
+infers every tract by itself (``alone``: medians under the default prior; ``mean``: the same by its
+means; ``weak``: means under the weak conjugate prior), and with the true population as prior.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -48,6 +51,12 @@ def scores(theta: np.ndarray, truth: np.ndarray, name: str) -> Row:
             "top_decile": len(top) / many,
         }
     return {f"{name} {what}": values for what, values in row.items()}
+
+
+def coefficients(post: Any) -> np.ndarray:
+    """Return draws (draw, 2, tract) of tracts that were inferred one by one."""
+    both = np.stack([post.draws["pir"], post.draws["intercept"]])
+    return np.asarray(both.reshape(2, both.shape[1], -1).transpose(2, 0, 1))
 
 
 def hyperparameters(phi: np.ndarray) -> Row:
@@ -115,8 +124,11 @@ def trial(settings: Mapping[str, Any], number: int) -> Row:
         row["population"] = hyperparameters(sampled.phi.transpose(0, 2, 1).reshape(-1, 11))
     if settings["alone"]:
         post = exact.run(problem, number, 4, settings["draws"])
-        alone = np.stack([post.draws["pir"], post.draws["intercept"]], axis=0)
-        row |= scores(alone.reshape(2, len(n), -1).transpose(2, 0, 1), truth, "alone")
+        row |= scores(coefficients(post), truth, "alone") | scores(
+            coefficients(post), truth, "mean"
+        )
+        post = exact.run(replace(problem, scale_free=False), number, 4, settings["draws"])
+        row |= scores(coefficients(post), truth, "weak")
         known = pooled_exact.sample(
             tracts.pooled(problem), number, 4, settings["draws"], max_sweeps=1000,
             fixed=true_phi(4),
@@ -158,6 +170,39 @@ def sbc_trial(settings: Mapping[str, Any], number: int) -> Row:
     }  # fmt: skip
 
 
+def plane_trial(settings: Mapping[str, Any], number: int) -> Row:
+    """Draw tracts with two covariates from one population; return what intervals cover."""
+    from experiments.pooling import tracts
+    from noisewise.models.linear_regression import pooled_exact, pooled_population, pooled_simulate
+
+    rng = np.random.default_rng([settings["seed"], number])
+    n, law = tracts.sizes(rng, settings["groups"]), tracts.plane_law()
+    empty = tracts.regression(np.zeros((len(n), 9)), n, settings["epsilon"])
+    drawn = pooled_simulate.draw_release(rng, law, tracts.pooled(empty))
+    problem = tracts.pooled(tracts.regression(drawn.z, n, settings["epsilon"]))
+    sampled = pooled_exact.sample(
+        problem, number, 4, settings["draws"], max_sweeps=settings["max_sweeps"]
+    )
+    theta = sampled.theta.transpose(1, 3, 2, 0).reshape(3, len(n), -1)
+    row: Row = {
+        "trial": number, "sweeps": sampled.sweeps, "rhat": float(sampled.rhat.max()),
+        "ess": float(sampled.ess.min()), "failures": sampled.failures,
+    }  # fmt: skip
+    for k, name in enumerate(("first slope", "second slope", "level")):
+        low, q1, q3, high = np.quantile(theta[k], [0.025, 0.25, 0.75, 0.975], axis=1)
+        true = drawn.theta[:, k]
+        row[name] = {
+            "rmse": float(np.sqrt(np.mean((theta[k].mean(axis=1) - true) ** 2))),
+            "cover95": float(np.mean((low <= true) & (true <= high))),
+            "cover50": float(np.mean((q1 <= true) & (true <= q3))),
+        }
+    truth = np.asarray(pooled_population.coordinates_of(law))[:, 0]
+    phi = sampled.phi.transpose(0, 2, 1).reshape(-1, len(truth))
+    low, high = np.quantile(phi, [0.025, 0.975], axis=0)
+    held = (low <= truth) & (truth <= high)
+    return row | {"population": {str(i): bool(h) for i, h in enumerate(held)}}
+
+
 def means(rows: list[Row]) -> Row:
     """Return the mean of every number over trials; of ranks, p-values of uniformity."""
     if "ranks" in rows[0]:
@@ -180,7 +225,7 @@ def main() -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(prog="python -m experiments.pooling")
     parser.add_argument(
-        "experiment", choices=("calibration", "useful", "two", "tails", "sbc", "speed")
+        "experiment", choices=("calibration", "plane", "useful", "two", "tails", "sbc", "speed")
     )
     parser.add_argument("--groups", type=int, default=50)
     parser.add_argument("--epsilon", type=float, default=1.0)
@@ -193,7 +238,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     settings = vars(parser.parse_args())
     out = settings.pop("out")
-    work = sbc_trial if settings["experiment"] == "sbc" else trial
+    work = {"sbc": sbc_trial, "plane": plane_trial}.get(settings["experiment"], trial)
     os.environ.setdefault("NPROC", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     rows: list[Row] = []

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisewise.models.linear_regression import pooled_population, pooled_start
+from noisewise.models.linear_regression.pooled_density import PopulationLaw
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     Units,
@@ -31,8 +34,25 @@ X_MEAN, X_SD = -0.2, 0.22
 """Mean and deviation of the tracts' mean of x."""
 X_VARIANCE, X_DF = 0.11, 20.0
 """Σ₀ and ν."""
-NOISE = 16 / 3
-"""Scale of the noise at ε = 1."""
+NOISE, PLANE_NOISE = 16 / 3, 75 / 8
+"""Scales of the noise at ε = 1, for one covariate and for two."""
+
+
+def plane_law() -> PopulationLaw:
+    """Return a population of tracts with two covariates, correlated within tracts."""
+
+    def chained(array: object) -> jax.Array:
+        return jnp.asarray(np.asarray(array, float)[..., None, None])
+
+    sd = np.array([0.10, 0.08, 0.12])
+    correlation = np.array([[1.0, -0.3, -0.2], [-0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]])
+    factor = np.linalg.cholesky(correlation * np.outer(sd, sd))
+    x_scale = np.linalg.cholesky(np.array([[0.11, 0.03], [0.03, 0.14]]))
+    return PopulationLaw(
+        chained([[0.35, -0.20, -0.10]]), chained(factor), None, chained(LEVEL), chained(LEVEL_SD),
+        chained([-0.2, 0.1]), chained(np.diag([0.20, 0.15])), chained(x_scale), chained(20.0),
+    )  # fmt: skip
+
 
 Tracts = tuple[np.ndarray, np.ndarray]
 """Coefficients and sums."""
@@ -103,10 +123,12 @@ MAKERS: dict[str, Callable[[np.random.Generator, np.ndarray], Tracts]] = {
 
 
 def regression(z: np.ndarray, n: np.ndarray, epsilon: float) -> RegressionProblem:
-    """Return the problem of these tracts."""
-    units = Units(np.zeros(2), np.ones(2))
+    """Return the problem of these tracts, of one covariate or, where sums are nine, of two."""
+    names = ("pir",) if z.shape[1] == 5 else ("pir", "age")
+    units = Units(np.zeros(len(names) + 1), np.ones(len(names) + 1))
+    scale = (NOISE if len(names) == 1 else PLANE_NOISE) / epsilon
     return RegressionProblem(
-        ("pir",), "kir", z, n.astype(float), False, NOISE / epsilon, "laplace",
+        names, "kir", z, n.astype(float), False, scale, "laplace",
         default_response(units), default_covariates(units), units, tuple(range(len(n))),
         scale_free=True,
     )  # fmt: skip
@@ -115,4 +137,5 @@ def regression(z: np.ndarray, n: np.ndarray, epsilon: float) -> RegressionProble
 def pooled(problem: RegressionProblem) -> pooled_start.PooledProblem:
     """Return the problem of pooled tracts without features."""
     ones = np.ones((len(problem.n), 1))
-    return pooled_start.PooledProblem(problem, ones, None, pooled_population.default_prior(2))
+    prior = pooled_population.default_prior(len(problem.x) + 1)
+    return pooled_start.PooledProblem(problem, ones, None, prior)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
 
 def grid(
     rows: int, columns: int, title: str, caption: str = "", *, width: float = 3.3,
     height: float = 2.8, **words: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """A figure and its axes (row, column); ``words`` go to ``subplots``."""
+    # Loaded here, so that studies run where no pictures are drawn.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     across = max(width * columns, 5.0)
     lines = textwrap.wrap(caption, int(across * 15))
     tall = height * rows + 0.9 + 0.16 * len(lines)

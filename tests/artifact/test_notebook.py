@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noisewise.artifact import display
+from noisewise.artifact import notebook_html
 from tests.report.pages import regression
 
 EVIL = "<img src=x>"
@@ -17,7 +17,7 @@ def test_release() -> None:
     assert shown.count("<tr>") == 1 + 5
     grouped = regression(groups=30).releases[0]._repr_html_()
     assert "30 groups" in grouped
-    assert grouped.count("<tr>") == 1 + display.MOST_ROWS
+    assert grouped.count("<tr>") == 1 + notebook_html.MOST_ROWS
     assert "more rows" in grouped
 
 

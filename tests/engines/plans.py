@@ -10,7 +10,7 @@ from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.lattice import Coded, Multiplicand, Outside, ScaledProduct, boxed, scaled
 from noisewise.privacy.private_bounds import outward
-from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import CellCounts, Histogram, Part, ProductSums, SumPlan, Sums
 from tests.engines.table import BOUNDS, CITIES, CODES, GRADES, REGIONS, TRACTS
 

@@ -13,7 +13,7 @@ from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import main_effects
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.selection import parse_where
-from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import Capped, SumPlan, Whole
 from tests.engines.engines import ENGINES
 from tests.privacy.test_where import CONDITIONS, TABLE, gram_plan

@@ -40,11 +40,11 @@ def test_views_of_postgres(postgres: Any, postgres_url: str) -> None:
             for number, query in enumerate(VIEWS):
                 name = f"chosen.{kind[0]}{number}"
                 cursor.execute(f"CREATE {kind} {name} AS {query.format('chosen.records')}")
-    assert open_source(f"{postgres_url}#chosen.records").selection().kept == "all"
+    assert open_source(f"{postgres_url}#chosen.records").kept_records().kept == "all"
     for number, kept in enumerate(VIEWS.values()):
         for kind in ("v", "m"):
             source = open_source(f"{postgres_url}#chosen.{kind}{number}")
-            assert source.selection().kept == kept
+            assert source.kept_records().kept == kept
 
 
 def test_looking_leaves_the_owners_connection_alone(postgres: Any, postgres_url: str) -> None:
@@ -56,17 +56,17 @@ def test_looking_leaves_the_owners_connection_alone(postgres: Any, postgres_url:
     with psycopg.connect(postgres_url) as connection:
         table = ibis.postgres.from_connection(connection).table("looked_at")
         connection.rollback()
-        assert IbisSource(table).selection().kept == "all"
+        assert IbisSource(table).kept_records().kept == "all"
         assert connection.info.transaction_status == TransactionStatus.IDLE
 
 
 def test_views_of_spark(spark: Any, tmp_path: Any) -> None:
     table = on_spark(RECORDS, spark, tmp_path)
-    assert IbisSource(table).selection().kept == "all"
+    assert IbisSource(table).kept_records().kept == "all"
     backend = ibis.pyspark.connect(spark)
     for query, kept in VIEWS.items():
         spark.sql(f"CREATE OR REPLACE TEMP VIEW derived AS {query.format(table.op().name)}")
-        assert IbisSource(backend.table("derived")).selection().kept == kept
+        assert IbisSource(backend.table("derived")).kept_records().kept == kept
 
 
 def test_text_files_of_spark_are_refused(spark: Any, tmp_path: Any) -> None:
@@ -78,12 +78,12 @@ def test_text_files_of_spark_are_refused(spark: Any, tmp_path: Any) -> None:
     backend = ibis.pyspark.connect(spark)
     for frame in frames:
         frame.createOrReplaceTempView("scanned")
-        found = IbisSource(backend.table("scanned")).selection()
+        found = IbisSource(backend.table("scanned")).kept_records()
         assert found.kept == "unknown"
         assert "give noisewise the path" in found.by
     csv.write.orc(str(tmp_path / name))
     spark.read.orc(str(tmp_path / name)).createOrReplaceTempView("scanned")
-    assert IbisSource(backend.table("scanned")).selection().kept == "all"
+    assert IbisSource(backend.table("scanned")).kept_records().kept == "all"
 
 
 @pytest.mark.parametrize(("layout", "kept"), [("parquet", "all"), ("csv", "unknown")])
@@ -96,7 +96,7 @@ def test_a_table_of_spark_is_known_by_its_files(
     backend = ibis.pyspark.connect(spark)
     try:
         for each in (name, "seen"):
-            assert IbisSource(backend.table(each)).selection().kept == kept
+            assert IbisSource(backend.table(each)).kept_records().kept == kept
     finally:
         spark.sql(f"DROP TABLE {name}")
 

@@ -217,7 +217,7 @@ def test_check_and_plan_take_the_options_of_infer() -> None:
 
 def test_what_comes_with_noisewise_stays() -> None:
     from noisewise.artifact import unregister_statistic
-    from noisewise.privacy.statistics import unregister_privacy
+    from noisewise.privacy.statistic_privacy import unregister_privacy
 
     with pytest.raises(ArgumentError, match="'linear-regression' comes with noisewise and stays"):
         nw.models.unregister("linear-regression")

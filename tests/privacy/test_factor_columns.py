@@ -20,7 +20,7 @@ from noisewise.artifact.statistics import CellSum, CellSums
 from noisewise.privacy.lattice import Coded, boxed
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
-from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import ProductSums, SumPlan, Sums
 from tests.reference.sums_reference import reference_sums
 

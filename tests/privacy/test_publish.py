@@ -20,7 +20,7 @@ from noisewise.privacy.lattice import Coded
 from noisewise.privacy.ledger import open_ledger
 from noisewise.privacy.mechanisms import Calibrated
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import SumPlan
 from tests.privacy.conftest import spent
 

@@ -26,7 +26,7 @@ import noisewise as nw
 from noisewise.artifact import ArgumentError, Neighbours, Tables
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.lattice import Coded
-from noisewise.privacy.selection import refuse_selection
+from noisewise.privacy.selection import refuse_kept_records
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import CellCounts, SumPlan
 
@@ -112,7 +112,7 @@ SMALL: tuple[Rows, ...] = ((), *((r,) for r in RECORDS), *itertools.product(RECO
 def refused(source: Any, neighbours: Neighbours) -> str:
     """The refusal, or nothing."""
     try:
-        refuse_selection(open_source(source).selection(), neighbours)
+        refuse_kept_records(open_source(source).kept_records(), neighbours)
     except ArgumentError as error:
         return str(error)
     return ""
@@ -203,7 +203,7 @@ def test_a_view_of_duckdb_is_known_by_its_definition(query: str, kept: str) -> N
     backend.raw_sql("CREATE VIEW kept AS SELECT * FROM records WHERE x > 0")
     backend.raw_sql("CREATE VIEW few AS SELECT * FROM records LIMIT 2")
     backend.raw_sql(f"CREATE VIEW made AS {query}")
-    assert open_source(backend.table("made")).selection().kept == kept
+    assert open_source(backend.table("made")).kept_records().kept == kept
 
 
 def test_files_and_objects_in_duckdb(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_parquet_files_read_by_duckdb(
         pq.write_table(arrow(RECORDS), path)
     backend = ibis.duckdb.connect()
     backend.raw_sql(f"CREATE VIEW made AS FROM {function}({arguments.format(*paths, tmp_path)})")
-    assert open_source(backend.table("made")).selection().kept == kept
+    assert open_source(backend.table("made")).kept_records().kept == kept
 
 
 def test_a_view_named_by_a_url(tmp_path: Path) -> None:
@@ -314,8 +314,8 @@ LAZY: dict[str, tuple[Callable[[pl.LazyFrame], pl.LazyFrame], str]] = {
 def test_a_lazy_frame_is_known_by_its_plan(name: str) -> None:
     derive, kept = LAZY[name]
     frame = pl.DataFrame(pl.from_arrow(arrow(RECORDS)))
-    assert open_source(derive(frame.lazy())).selection().kept == kept
-    assert open_source(derive(frame.lazy()).collect()).selection().kept == "all"
+    assert open_source(derive(frame.lazy())).kept_records().kept == kept
+    assert open_source(derive(frame.lazy()).collect()).kept_records().kept == "all"
 
 
 def test_a_scan_by_polars(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_scan_by_polars(tmp_path: Path) -> None:
     pq.write_table(arrow(RECORDS), path)
     scan = pl.scan_parquet(path)
     found = [scan, scan.filter(X > 0), scan.head(1), pl.scan_parquet(path, n_rows=1)]
-    kept = [open_source(frame).selection().kept for frame in found]
+    kept = [open_source(frame).kept_records().kept for frame in found]
     assert kept == ["all", "some", "unknown", "unknown"]
 
 
@@ -331,9 +331,9 @@ def test_a_filter_over_a_dataset(tmp_path: Path) -> None:
     pq.write_table(arrow(RECORDS), tmp_path / "t.parquet")
     for whole in (ds.dataset(tmp_path / "t.parquet"), ds.dataset(arrow(RECORDS))):
         kept = whole.filter(pc.field("x") > 0)
-        assert open_source(whole).selection().kept == "all"
+        assert open_source(whole).kept_records().kept == "all"
         other = ds.dataset(arrow(RECORDS[:1]))
-        assert open_source(ds.dataset([whole, other])).selection().kept == "all"
+        assert open_source(ds.dataset([whole, other])).kept_records().kept == "all"
         assert "a filter" in refused(kept, "replace-one")
         assert refused(kept, "add-remove") == ""
 

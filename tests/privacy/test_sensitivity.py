@@ -16,7 +16,7 @@ from noisewise.artifact.statistics import CellSums
 from noisewise.formula import parse
 from noisewise.models.linear_regression.required_sums import required_sums
 from noisewise.privacy.lattice import boxed
-from noisewise.privacy.statistics import power_sums_lattice
+from noisewise.privacy.statistic_privacy import power_sums_lattice
 from tests.reference.sensitivity_reference import (
     cell_contribution,
     largest_distances,

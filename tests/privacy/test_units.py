@@ -36,7 +36,7 @@ from noisewise.privacy.lattice import Coded
 from noisewise.privacy.mechanisms import Calibrated
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sources import people as capped
-from noisewise.privacy.statistics import PublicColumns, find_privacy, power_sums_lattice
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy, power_sums_lattice
 from noisewise.privacy.sum_plan import Capped, SumPlan
 from tests.reference.sensitivity_reference import (
     largest_distances,

@@ -21,7 +21,7 @@ from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.mechanisms import Calibrated
 from noisewise.privacy.selection import Condition, in_words, parse_where
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import SumPlan
 from tests.reference.sums_reference import reference_sums
 

@@ -8,14 +8,14 @@ from typing import Any, Unpack
 from noisewise.artifact import ArgumentError, Bounds, Gram, Release
 from noisewise.models import Owner, Word
 from noisewise.privacy import arguments
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import privacy_terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 
 
 @with_options(MomentOptions)
@@ -42,9 +42,9 @@ def two_means(
     if len(names) != 2:
         raise ArgumentError(f"columns: must be two, not {len(names)}")
     groups = arguments.groups(options.groups)
-    agreed = terms(options, None if groups is None else groups.column)
+    agreed = privacy_terms(options, None if groups is None else groups.column)
     gram = Gram(names, agreed.count)
-    order = Order(
+    request = ReleaseRequest(
         family="two-means",
         model={"columns": names},
         kinds=(gram.kind,),
@@ -54,7 +54,7 @@ def two_means(
         bounds=arguments.all_bounds(names, bounds),
         groups=groups,
     )
-    return publish(source, order)
+    return publish(source, request)
 
 
 OWNER = Owner(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from noisewise.privacy.lattice import boxed
-from noisewise.privacy.statistics import PublicColumns, StatisticPrivacy, register_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, StatisticPrivacy, register_privacy
 from noisewise.privacy.sum_plan import Histogram, Part
 from tests.toy_statistic.absolute_sum import AbsoluteSum
 

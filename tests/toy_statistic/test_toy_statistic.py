@@ -28,12 +28,12 @@ from noisewise.artifact import (
 )
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.cli.verbs import app
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import privacy_terms
 from noisewise.privacy.lattice import Coded
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistics import (
+from noisewise.privacy.statistic_privacy import (
     PublicColumns,
     StatisticPrivacy,
     find_privacy,
@@ -73,15 +73,15 @@ def table(rows: int = 200) -> pd.DataFrame:
     return pd.DataFrame({"a": rng.normal(2, 3, rows), "b": rng.uniform(-1, 11, rows)})
 
 
-def order(toy: SimpleNamespace, **privacy: Any) -> Order:
+def request_for(toy: SimpleNamespace, **privacy: Any) -> ReleaseRequest:
     gram = Gram(("a", "b"), count=False)
     options = PrivacyOptions(**{"epsilon": 1.0, **privacy})
-    return Order(
+    return ReleaseRequest(
         family="linear-regression",
         model={"x": ("a",), "y": "b"},
         kinds=(gram.kind, KIND),
         specify=lambda bounds: (gram, toy.AbsoluteSum("b")),
-        terms=terms(options),
+        terms=privacy_terms(options),
         options=options,
         bounds=LIMITS,
     )
@@ -106,7 +106,7 @@ def test_the_bound_is_reached_and_never_exceeded(toy: SimpleNamespace, bits: int
 
 def test_from_the_table_to_the_file_and_back(toy: SimpleNamespace, tmp_path: Path) -> None:
     frame = table()
-    release = publish(frame, order(toy, epsilon=1e6))
+    release = publish(frame, request_for(toy, epsilon=1e6))
     path = release.save(tmp_path / "toy.json")
     again = Release.load(path)
     assert again == release
@@ -121,7 +121,7 @@ def test_from_the_table_to_the_file_and_back(toy: SimpleNamespace, tmp_path: Pat
 
 
 def test_inspect_shows_it(toy: SimpleNamespace, tmp_path: Path) -> None:
-    path = publish(table(), order(toy)).save(tmp_path / "toy.json")
+    path = publish(table(), request_for(toy)).save(tmp_path / "toy.json")
     printed = CliRunner().invoke(app, ["inspect", str(path)]).output
     assert "absolute-sum: sum of distances from the middle, in half widths" in " ".join(
         printed.split()
@@ -131,14 +131,14 @@ def test_inspect_shows_it(toy: SimpleNamespace, tmp_path: Path) -> None:
 
 
 def test_the_budget_is_split_by_weight(toy: SimpleNamespace) -> None:
-    usual = publish(table(), order(toy, epsilon=1.2))
+    usual = publish(table(), request_for(toy, epsilon=1.2))
     assert usual.block(KIND).noise.cost == pytest.approx(0.2)
-    own = publish(table(), order(toy, epsilon=1.2, split={"gram": 1, KIND: 1}))
+    own = publish(table(), request_for(toy, epsilon=1.2, split={"gram": 1, KIND: 1}))
     assert own.block(KIND).noise.cost == pytest.approx(0.6)
 
 
 def test_bounds_are_demanded(toy: SimpleNamespace) -> None:
-    release = publish(table(), order(toy))
+    release = publish(table(), request_for(toy))
     toys = tuple(b for b in release.blocks if b.statistic.kind == "gram")
     stray = dataclasses.replace(release.block(KIND), statistic=toy.AbsoluteSum("c"))
     with pytest.raises(ReleaseError, match="numeric columns released; 'c' is missing"):
@@ -174,7 +174,7 @@ def test_a_statistic_that_lacks_a_part() -> None:
 
 
 def test_a_file_with_an_unknown_kind(toy: SimpleNamespace, tmp_path: Path) -> None:
-    path = publish(table(), order(toy)).save(tmp_path / "toy.json")
+    path = publish(table(), request_for(toy)).save(tmp_path / "toy.json")
     unregister_statistic(KIND)
     with pytest.raises(ReleaseError, match="'absolute-sum' is not known to this version; there ar"):
         Release.load(path)
@@ -183,7 +183,7 @@ def test_a_file_with_an_unknown_kind(toy: SimpleNamespace, tmp_path: Path) -> No
 def test_an_order_without_a_privacy_part(toy: SimpleNamespace) -> None:
     unregister_privacy(KIND)
     with pytest.raises(ArgumentError, match=r"'absolute-sum' has no privacy part.*there are gram"):
-        publish(table(), order(toy))
+        publish(table(), request_for(toy))
 
 
 def test_the_guide_quotes_these_files() -> None:

@@ -1,11 +1,13 @@
 """THE WIRE: the one file between the owner and the analyst. numpy and the standard library only.
 
 In the order of reading: ``release`` (what the file holds), ``statistics`` (what is summed),
-``bounds`` (of columns), ``guarantee`` (the promise, and noise) and ``sensitivity`` (what the noise
-is worth), ``consistency`` (content that contradicts itself), ``release_kinds`` (what a release of
-each model holds), ``release_files`` (JSON, with ``low_memory_json`` and ``atomic_file``; ``schema``
-for readers without this library), ``partition_answer``, ``clamping`` and ``display`` (what a
-release says). ``errors``, ``user_warnings``, ``validation`` and ``version`` serve all of them.
+``bounds`` (of columns), ``guarantee`` (the promise, and noise), ``sensitivity`` (what noise costs)
+and ``claim_check`` (whether it gives what is promised), ``consistency`` (content that contradicts
+itself), ``release_forms`` (what a release of each model holds), ``release_files`` (JSON, with
+``low_memory_json``, ``atomic_file`` and ``folder_lock``; ``schema`` for readers without this
+library), ``partition_answer``, ``clamping``, ``release_tables`` and ``notebook_html`` (what a
+release says). ``process_ending`` stops writers while the program is interrupted.
+``errors``, ``user_warnings``, ``validation`` and ``version`` serve all of them.
 """
 
 from noisewise.artifact.bounds import Bounds, CandidateCounts, Censored, Selection

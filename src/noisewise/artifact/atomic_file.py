@@ -13,10 +13,11 @@ import hashlib
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from noisewise.artifact.process_ending import stop_if_ending
 
 ABANDONED_S = 24 * 3600.0
 """Age in seconds from which a file is nobody's, even if it may be another machine's (chosen)."""
@@ -25,7 +26,6 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 """Where Linux keeps a name of its own for each start of a machine."""
 
 _unfinished: set[Path] = set()
-_ending = threading.Event()
 
 
 @contextlib.contextmanager
@@ -56,35 +56,6 @@ def atomic_write(path: Path, refusal: Callable[[str], Exception]) -> Iterator[Pa
         raise
     finally:
         _unfinished.discard(temporary)
-
-
-@contextlib.contextmanager
-def folder_turn(folder: Path) -> Iterator[None]:
-    """Hold a folder against other processes that ask for it, where the system can."""
-    try:
-        import fcntl
-
-        held = os.open(folder, os.O_RDONLY)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(held)
-
-
-def begin_ending() -> None:
-    """Let no other file appear and no budget be spent: the process is about to end."""
-    _ending.set()
-
-
-def stop_if_ending() -> None:
-    """Go no further, for ever, once another thread has begun to end the process."""
-    while _ending.is_set():
-        time.sleep(1.0)
 
 
 def discard_unfinished() -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from noisewise.artifact import validation
+from noisewise.artifact.claim_check import check_claim
 from noisewise.artifact.errors import ReleaseError
-from noisewise.artifact.guarantee import gaussian_delta, zcdp_epsilon
-from noisewise.artifact.release_kinds import ReleaseForm, find_form
-from noisewise.artifact.sensitivity import MAX_FLOAT, check_noise
+from noisewise.artifact.release_forms import ReleaseForm, find_form
 from noisewise.artifact.validation import Level
 
 if TYPE_CHECKING:
-    from noisewise.artifact.release import Block, Release
+    from noisewise.artifact.release import Release
 
 
 def check_release(release: Release) -> None:
@@ -24,7 +21,7 @@ def check_release(release: Release) -> None:
         raise ReleaseError("blocks: a release holds at least one statistic")
     validation.distinct([b.statistic.kind for b in release.blocks], "blocks: kinds")
     validation.text(release.software, "software")
-    _check_words(release)
+    _check_entries(release)
     _check_form(release, form)
     for block in release.blocks:
         block.statistic.check(release, block.noise)
@@ -32,11 +29,10 @@ def check_release(release: Release) -> None:
     _check_unit(release)
     _check_population(release)
     _check_bounds(release)
-    _check_cost(release)
-    check_noise(release)
+    check_claim(release)
 
 
-def _check_words(release: Release) -> None:
+def _check_entries(release: Release) -> None:
     for key, value in release.model.items():
         where = f"model: {validation.shown(validation.text(key, 'model: key'))}"
         if isinstance(value, tuple):
@@ -73,7 +69,7 @@ def _check_fill(release: Release) -> None:
 
 
 def _check_form(release: Release, form: ReleaseForm) -> None:
-    """Require the statistics and words that the model's methods will look up."""
+    """Require the statistics and entries that the model's methods will look up."""
     kinds = [b.statistic.kind for b in release.blocks]
     if not set(form.statistics) & set(kinds):
         raise ReleaseError(f"blocks: a {form.name} release needs {' or '.join(form.statistics)}")
@@ -164,49 +160,3 @@ def _check_bounds(release: Release) -> None:
             raise ReleaseError(f"selection: {selection.column!r} has no bounds in this release")
         if not (selection.within.lower <= bounds.lower and bounds.upper <= selection.within.upper):
             raise ReleaseError(f"selection: bounds of {selection.column!r} lie outside the search")
-
-
-def _check_cost(release: Release) -> None:
-    """Require that the parts cost no more than the whole claims, to the last bit."""
-    guarantee = release.guarantee
-    wanted = "laplace" if guarantee.rho is None else "gaussian"
-    noises = [(b.statistic.kind, b.noise) for b in release.blocks]
-    noises += [("selection", s.search.noise) for s in release.selections if s.search is not None]
-    for what, noise in noises:
-        if noise.mechanism != wanted:
-            raise ReleaseError(
-                f"{what}: {noise.mechanism} noise under a {guarantee.accounting} guarantee"
-            )
-    spent = total_cost(release.blocks, [s.cost for s in release.selections])
-    claim = guarantee.epsilon if guarantee.rho is None else guarantee.rho
-    if spent > Fraction(claim):
-        raise ReleaseError(
-            f"guarantee: the parts cost {float(min(spent, MAX_FLOAT))!r}, "
-            f"more than the {claim!r} claimed"
-        )
-    if guarantee.rho is not None and guarantee.smoothing:
-        _check_profile(release, guarantee.rho)
-
-
-def _check_profile(release: Release, rho: float) -> None:
-    """Require (ε, δ) that follow from Gaussian noise of this ρ, and no other noise beside it."""
-    guarantee = release.guarantee
-    unseen = [s for s in release.selections if s.search is None]
-    if unseen or any(b.statistic.extra_cost for b in release.blocks):
-        raise ReleaseError(
-            f"guarantee: rho {rho!r} and delta {guarantee.delta!r} imply epsilon "
-            f"{zcdp_epsilon(rho, guarantee.delta):.6g}, more than the {guarantee.epsilon!r} claimed"
-        )
-    delta = gaussian_delta(guarantee.epsilon, rho)
-    if delta > guarantee.delta:
-        raise ReleaseError(
-            f"guarantee: Gaussian noise of rho {rho!r} has delta {delta:.6g} at epsilon "
-            f"{guarantee.epsilon!r}, more than the {guarantee.delta!r} claimed"
-        )
-
-
-def total_cost(blocks: Sequence[Block], selections: Sequence[float]) -> Fraction:
-    """Return the cost of all parts: sequential composition, in exact arithmetic."""
-    searches = [b.statistic.extra_cost for b in blocks]
-    costs = [b.noise.cost for b in blocks] + list(selections) + searches
-    return sum((Fraction(c) for c in costs), Fraction(0))

@@ -14,7 +14,7 @@ from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds, Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
-from noisewise.artifact.release_kinds import release_type
+from noisewise.artifact.release_forms import release_type
 from noisewise.artifact.statistics import MAX_ROWS, Statistic
 from noisewise.artifact.validation import Level
 
@@ -116,7 +116,7 @@ class Block:
 class Release:
     """One small public file. Build it with ``nw.release``, read it with ``Release.load``.
 
-    ``model`` holds the few words a family needs ("x", "y", the distribution); everything about
+    ``model`` holds the few entries a model needs ("x", "y", the distribution); everything about
     privacy and noise has a field of its own. ``where`` is the public condition that selected the
     records, such as ``age >= 18``; None where all of the table's were taken.
 
@@ -194,11 +194,11 @@ class Release:
         counts. ``units="user"``: sums in the units of the bounds, with the noise's standard
         deviation ``noise_sd`` instead of a scale, since a sum of several noises has no single one.
         """
-        from noisewise.artifact import display
+        from noisewise.artifact import release_tables
 
         if units not in ("box", "user"):
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
-        return display.box_table(self) if units == "box" else display.user_table(self)
+        return release_tables.box_table(self) if units == "box" else release_tables.user_table(self)
 
     # -- the file --------------------------------------------------------------------------
 
@@ -271,7 +271,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the promise, and the first numbers with their noise."""
-        from noisewise.artifact import display
+        from noisewise.artifact import notebook_html
 
         head = ("group", "statistic", "value", "noise scale")
         first = self.table().head(MAX_NOTEBOOK_ROWS)
@@ -282,7 +282,7 @@ class Release:
         grouped = self.groups is not None
         shown = [row if grouped else row[1:] for row in rows]
         many = "" if self.groups is None else f"{len(self.groups.keys)} groups"
-        return display.fragment(
+        return notebook_html.fragment(
             f"Release: {self.family}", (self.statement(), many, *self.searches_in_words()),
             head if grouped else head[1:], shown,
         )  # fmt: skip

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from noisewise.artifact import low_memory_json, validation
-from noisewise.artifact.atomic_file import atomic_write, folder_turn
+from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.bounds import Bounds, CandidateCounts, Censored, Selection
 from noisewise.artifact.errors import ReleaseError
+from noisewise.artifact.folder_lock import folder_lock
 from noisewise.artifact.guarantee import Guarantee, Noise
 from noisewise.artifact.low_memory_json import NamedRows
 from noisewise.artifact.release import Block, Groups, Population, Receipt, Release
@@ -110,7 +111,7 @@ def save(release: Release, path: Path) -> Path:
     content = dumps(release).encode()
     # Two processes that save to one name take turns: neither replaces what it has not kept.
     with (
-        folder_turn(path.parent),
+        folder_lock(path.parent),
         atomic_write(
             path, lambda why: ReleaseError(f"release: cannot write {path}: {why}")
         ) as temporary,

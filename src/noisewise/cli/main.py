@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-from noisewise.artifact import atomic_file
+from noisewise.artifact import atomic_file, process_ending
 
 
 def run() -> None:
@@ -124,7 +124,7 @@ def end_by_interrupt() -> NoReturn:
     """
     with _ending:  # never released: whoever comes second waits for the end
         with contextlib.suppress(Exception):  # whatever happens, it ends
-            atomic_file.begin_ending()
+            process_ending.begin_ending()
             time.sleep(SETTLE_S)
             atomic_file.discard_unfinished()
             _note_lost_spends()

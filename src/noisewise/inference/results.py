@@ -494,7 +494,7 @@ class Posterior(Result):
 
     def _repr_html_(self) -> str:
         """Return for notebooks where the parameters lie, and whether to trust it."""
-        from noisewise.artifact import display as notebook
+        from noisewise.artifact import notebook_html as notebook
 
         numbers = ("mean", "sd", "lower", "upper")
         rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()

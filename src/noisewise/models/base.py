@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from noisewise.artifact import ArgumentError, Censored, Release
-from noisewise.artifact.release_kinds import ReleaseForm, discover_with, forget_form, register_form
+from noisewise.artifact.release_forms import ReleaseForm, discover_with, forget_form, register_form
 from noisewise.artifact.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class Model:
     """The file with the owner's part, where a folder holds several models."""
 
     def check(self, release: Release) -> None:
-        """Raise a ReleaseError where the model's words and the statistics do not fit."""
+        """Raise a ReleaseError where the model's entries and the statistics do not fit."""
         return
 
     def owner(self) -> Owner:

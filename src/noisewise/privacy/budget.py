@@ -14,7 +14,7 @@ from noisewise.artifact.user_warnings import LargeEpsilonWarning, warn_user
 from noisewise.privacy.arguments import mapping, name, number, positive, shown
 from noisewise.privacy.mechanisms import gaussian_budget, zcdp_budget
 from noisewise.privacy.options import PrivacyOptions
-from noisewise.privacy.statistics import find_privacy
+from noisewise.privacy.statistic_privacy import find_privacy
 
 BOUNDS = "bounds"
 """The part of the budget that finds bounds privately."""
@@ -33,7 +33,7 @@ DROWNED = 10
 
 
 @dataclass(frozen=True)
-class Terms:
+class PrivacyTerms:
     """What the owner promises: mechanism, budget, neighbour relation, what is public about n.
 
     ``zcdp`` is the same (ε, δ) with the ρ that implies it by zCDP alone, where ``guarantee`` has a
@@ -65,7 +65,7 @@ class Terms:
         """ε, or ρ for the Gaussian mechanism."""
         return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho
 
-    def with_least_noise(self, scale: float) -> Terms:
+    def with_least_noise(self, scale: float) -> PrivacyTerms:
         """Return these terms, or those by zCDP alone where noise of a few steps is less by them.
 
         With ρ by the profile a part's noise has variance v + 2, with ρ' by zCDP vρ/ρ'.
@@ -77,10 +77,10 @@ class Terms:
             return self
         added = Fraction(self.guarantee.smoothing) / Fraction(scale) ** 2
         saved = 1 - Fraction(self.zcdp.rho) / Fraction(self.cost)
-        return self if added <= saved else Terms(self.zcdp, self.mechanism, self.group)
+        return self if added <= saved else PrivacyTerms(self.zcdp, self.mechanism, self.group)
 
 
-def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
+def privacy_terms(options: PrivacyOptions, group: str | None = None) -> PrivacyTerms:
     """Check the owner's privacy options, and turn (ε, δ) into ρ where noise is Gaussian.
 
     Args:
@@ -103,7 +103,7 @@ def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
         if options.delta is not None:
             raise ArgumentError("delta: goes with mechanism='gaussian'; Laplace noise has none")
         guarantee = Guarantee(epsilon, neighbours, within=within, unit=unit, max_records=most)
-        return Terms(guarantee, "laplace", group)
+        return PrivacyTerms(guarantee, "laplace", group)
     if options.mechanism != "gaussian":
         raise ArgumentError(
             f"mechanism: must be 'laplace' or 'gaussian', not {shown(options.mechanism)}"
@@ -113,11 +113,11 @@ def terms(options: PrivacyOptions, group: str | None = None) -> Terms:
     zcdp = Guarantee(epsilon, neighbours, delta, rho, within, unit, most)
     profile = replace(zcdp, rho=max(rho, profile_rho))
     if not profile.smoothing:
-        return Terms(zcdp, "gaussian", group)
-    return Terms(profile, "gaussian", group, zcdp)
+        return PrivacyTerms(zcdp, "gaussian", group)
+    return PrivacyTerms(profile, "gaussian", group, zcdp)
 
 
-def warn_of_large_epsilon(terms: Terms, options: PrivacyOptions) -> None:
+def warn_of_large_epsilon(terms: PrivacyTerms, options: PrivacyOptions) -> None:
     """Warn before anything is read where ε promises next to nothing, unless that is meant."""
     epsilon = terms.guarantee.epsilon
     if epsilon > LARGE_EPSILON and not options.large_epsilon:
@@ -128,7 +128,7 @@ def warn_of_large_epsilon(terms: Terms, options: PrivacyOptions) -> None:
         )
 
 
-def warn_of_small_epsilon(terms: Terms, records: int) -> None:
+def warn_of_small_epsilon(terms: PrivacyTerms, records: int) -> None:
     """Warn before anything is spent where the noise drowns all records together.
 
     A count of n records has noise of about 1/ε, which is 1/(n ε) times the count.
@@ -145,7 +145,7 @@ def warn_of_small_epsilon(terms: Terms, records: int) -> None:
         )
 
 
-def warn_of_large_delta(terms: Terms, records: int) -> None:
+def warn_of_large_delta(terms: PrivacyTerms, records: int) -> None:
     """Warn before anything is spent where δ allows to publish somebody's record as it is.
 
     Publishing each record with probability δ is (0, δ)-differential privacy; of n records, n δ are

@@ -1,4 +1,4 @@
-"""From an order to a Release: the one path every model takes.
+"""From a request to a Release: the one path every model takes.
 
 Arguments are checked and mechanisms calibrated before the table is touched; exact sums are formed
 and refused if the data do not fit; the spend is committed; only then is noise drawn.
@@ -35,8 +35,8 @@ from noisewise.artifact import (
     Statistic,
 )
 from noisewise.artifact import validation as wire
-from noisewise.artifact.atomic_file import stop_if_ending
 from noisewise.artifact.bounds import UNSURE_SHARE, visible_count
+from noisewise.artifact.process_ending import stop_if_ending
 from noisewise.artifact.release_files import MAX_BYTES
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.artifact.statistics import MAX_ROWS
@@ -45,7 +45,7 @@ from noisewise.artifact.version import VERSION
 from noisewise.privacy.arguments import PrivateBounds, widest_bounds
 from noisewise.privacy.budget import (
     BOUNDS,
-    Terms,
+    PrivacyTerms,
     equal_shares,
     shares,
     warn_of_large_delta,
@@ -63,9 +63,9 @@ from noisewise.privacy.private_bounds import (
     prepare_search,
     searched,
 )
-from noisewise.privacy.selection import Condition, in_words, parse_where, refuse_selection
+from noisewise.privacy.selection import Condition, in_words, parse_where, refuse_kept_records
 from noisewise.privacy.sources import open_source
-from noisewise.privacy.statistics import PublicColumns, find_privacy
+from noisewise.privacy.statistic_privacy import PublicColumns, find_privacy
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,
@@ -111,8 +111,8 @@ class Blank:
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a model asks for.
+class ReleaseRequest:
+    """What a model asks for: the statistics, and the privacy with which they are released.
 
     ``specify`` gives the statistics once the bounds are settled. ``takes_other`` tells whether the
     owner could have named levels for what is not on a public list, as ``other`` does. ``dated``
@@ -125,7 +125,7 @@ class Order:
     model: Mapping[str, Any]
     kinds: tuple[str, ...]
     specify: Specify
-    terms: Terms
+    terms: PrivacyTerms
     options: PrivacyOptions
     bounds: Mapping[str, Bounds | PrivateBounds] = field(default_factory=dict)
     coded: tuple[str, ...] = ()
@@ -161,54 +161,59 @@ class Order:
         return None if self.groups is None else Coded(self.groups.column, self.groups.keys)
 
 
-def publish(source: Any, order: Order) -> Release:
-    """Carry the order out; return the release."""
-    if order.terms.guarantee.unit is not None and order.person is None:
+def publish(source: Any, request: ReleaseRequest) -> Release:
+    """Carry the request out; return the release."""
+    if request.terms.guarantee.unit is not None and request.person is None:
         raise ArgumentError(
-            f"max_records: unit={order.terms.guarantee.unit!r} needs it, the number of a person's "
-            "records that may count, such as max_records=1"
+            f"max_records: unit={request.terms.guarantee.unit!r} needs it, the number of a "
+            "person's records that may count, such as max_records=1"
         )
-    names = order.kinds + ((BOUNDS,) if order.private_bounds else ())
-    costs = shares(order.terms.cost, names, order.options.split, len(order.private_bounds))
-    blank = _rehearse(order, costs, source.n if isinstance(source, Blank) else 0)
-    settled = order.terms.with_least_noise(_least_scale(blank))
-    if settled is not order.terms:
-        return publish(source, replace(order, terms=settled))
+    names = request.kinds + ((BOUNDS,) if request.private_bounds else ())
+    costs = shares(request.terms.cost, names, request.options.split, len(request.private_bounds))
+    blank = _rehearse(request, costs, source.n if isinstance(source, Blank) else 0)
+    settled = request.terms.with_least_noise(_least_scale(blank))
+    if settled is not request.terms:
+        return publish(source, replace(request, terms=settled))
     if isinstance(source, Blank):
         return blank
-    warn_of_large_epsilon(order.terms, order.options)
-    with Payment(order) as payment:
-        return _publish(source, order, costs, payment)
+    warn_of_large_epsilon(request.terms, request.options)
+    with Payment(request) as payment:
+        return _publish(source, request, costs, payment)
 
 
-def _publish(source: Any, order: Order, costs: Mapping[str, float], payment: Payment) -> Release:
+def _publish(
+    source: Any, request: ReleaseRequest, costs: Mapping[str, float], payment: Payment
+) -> Release:
     reader = open_source(source)
-    check_columns(reader, order)
-    refuse_selection(reader.selection(), order.terms.guarantee.neighbours)
-    if order.private_bounds:
-        bounds, selections = _search(reader, order, costs[BOUNDS], payment)
+    check_columns(reader, request)
+    refuse_kept_records(reader.kept_records(), request.terms.guarantee.neighbours)
+    if request.private_bounds:
+        bounds, selections = _search(reader, request, costs[BOUNDS], payment)
     else:
-        bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
+        bounds = {c: b for c, b in request.bounds.items() if isinstance(b, Bounds)}
         selections = ()
-    statistics = order.specify(bounds)
-    prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
-    public = PublicColumns(bounds, order.fill, order.other)
-    sums = _sum(reader, statistics, public, order)
-    refuse_unfit(sums, order)
-    refuse_few_records(sums.sizes, order)
-    if not order.terms.count:
-        warn_of_small_epsilon(order.terms, int(sums.sizes.max()))
-        warn_of_large_delta(order.terms, int(sums.sizes.sum()))
+    statistics = request.specify(bounds)
+    prepared = [_prepare(s, request.terms, costs[s.kind]) for s in statistics]
+    public = PublicColumns(bounds, request.fill, request.other)
+    sums = _sum(reader, statistics, public, request)
+    refuse_unfit(sums, request)
+    refuse_few_records(sums.sizes, request)
+    if not request.terms.count:
+        warn_of_small_epsilon(request.terms, int(sums.sizes.max()))
+        warn_of_large_delta(request.terms, int(sums.sizes.sum()))
     receipt = payment.pay()
     blocks = tuple(
         Block(s, c.noise, c.draw(find_privacy(s.kind).integers(s, part)))
         for s, c, part in zip(statistics, prepared, sums.parts, strict=True)
     )
-    return assemble(order, bounds, selections, blocks, sums.sizes, receipt)
+    return assemble(request, bounds, selections, blocks, sums.sizes, receipt)
 
 
 def _sum(
-    reader: Source, statistics: tuple[Statistic, ...], public: PublicColumns, order: Order
+    reader: Source,
+    statistics: tuple[Statistic, ...],
+    public: PublicColumns,
+    request: ReleaseRequest,
 ) -> Sums:
     """Return the sums of all statistics, part by part, and what stood in the way.
 
@@ -217,44 +222,46 @@ def _sum(
     parts = [find_privacy(s.kind).part(s, public) for s in statistics]
     apart = [find_privacy(s.kind).counts_left_out for s in statistics]
     together = tuple(part for part, alone in zip(parts, apart, strict=True) if not alone)
-    plan = SumPlan(together, order.group_code, order.person, order.where, order.dated)
-    sums = reader.sum(plan, order.options.progress)
+    plan = SumPlan(together, request.group_code, request.person, request.where, request.dated)
+    sums = reader.sum(plan, request.options.progress)
     counted = iter(sums.parts)
     values = []
     for part, alone in zip(parts, apart, strict=True):
         if alone:
-            plan = SumPlan((part,), where=order.where, dated=order.dated)
-            everyone = reader.sum(plan, order.options.progress)
+            plan = SumPlan((part,), where=request.where, dated=request.dated)
+            everyone = reader.sum(plan, request.options.progress)
             values.append(np.array([[everyone.sizes.sum() - sums.sizes.sum()]], np.int64))
         else:
             values.append(next(counted))
     return replace(sums, parts=tuple(values))
 
 
-def check_columns(reader: Source, order: Order, numeric: tuple[str, ...] = ()) -> None:
-    """Raise a DataError unless the columns of the order exist and have a usable type."""
-    group = () if order.groups is None else (order.groups.column,)
-    unit = order.person.column if order.person is not None else order.terms.guarantee.unit
+def check_columns(reader: Source, request: ReleaseRequest, numeric: tuple[str, ...] = ()) -> None:
+    """Raise a DataError unless the columns of the request exist and have a usable type."""
+    group = () if request.groups is None else (request.groups.column,)
+    unit = request.person.column if request.person is not None else request.terms.guarantee.unit
     person = () if unit is None else (unit,)
-    compared = tuple(c.column for c in order.where if c.is_numeric)
-    named = tuple(c.column for c in order.where if not c.is_numeric)
-    reader.check((*order.bounds, *numeric, *compared), (*order.coded, *group, *person, *named))
+    compared = tuple(c.column for c in request.where if c.is_numeric)
+    named = tuple(c.column for c in request.where if not c.is_numeric)
+    reader.check((*request.bounds, *numeric, *compared), (*request.coded, *group, *person, *named))
 
 
-def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
+def _rehearse(request: ReleaseRequest, costs: Mapping[str, float], n: int) -> Release:
     """Assemble the release with zeros: what the wire or a mechanism refuses costs nothing here.
 
     Bounds that are still to be chosen take the widest values they can have. ``n`` is the size of
     every group.
     """
-    bounds = {c: widest_bounds(b) for c, b in order.bounds.items()}
-    groups = 1 if order.groups is None else len(order.groups.keys)
-    each = equal_shares(costs[BOUNDS], len(order.private_bounds)) if order.private_bounds else 0.0
+    bounds = {c: widest_bounds(b) for c, b in request.bounds.items()}
+    groups = 1 if request.groups is None else len(request.groups.keys)
+    each = (
+        equal_shares(costs[BOUNDS], len(request.private_bounds)) if request.private_bounds else 0.0
+    )
     try:
-        statistics = order.specify(bounds)
+        statistics = request.specify(bounds)
         _check_names(statistics, groups)
-        prepared = [_prepare(s, order.terms, costs[s.kind]) for s in statistics]
-        public = PublicColumns(bounds, order.fill, order.other)
+        prepared = [_prepare(s, request.terms, costs[s.kind]) for s in statistics]
+        public = PublicColumns(bounds, request.fill, request.other)
         for statistic in statistics:
             if not statistic.over_partitions:
                 find_privacy(statistic.kind).part(statistic, public)
@@ -262,8 +269,8 @@ def _rehearse(order: Order, costs: Mapping[str, float], n: int) -> Release:
             Block(s, c.noise, np.zeros((len(s.names), groups), np.int64))
             for s, c in zip(statistics, prepared, strict=True)
         )
-        selections = tuple(_unsearched(order, each))
-        return assemble(order, bounds, selections, blocks, np.full(groups, n, np.int64), None)
+        selections = tuple(_unsearched(request, each))
+        return assemble(request, bounds, selections, blocks, np.full(groups, n, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
 
@@ -273,12 +280,12 @@ def _least_scale(release: Release) -> float:
     return min(noise.scale for noise in [*(b.noise for b in release.blocks), *searches])
 
 
-def _unsearched(order: Order, cost: float) -> Iterator[Selection]:
+def _unsearched(request: ReleaseRequest, cost: float) -> Iterator[Selection]:
     """Yield what the file will say of searches for bounds, with zeros for counts."""
-    for column, request in order.private_bounds.items():
-        zeros = np.zeros(len(candidates(request)[0]), np.int64)
-        noise = prepare_search(order.terms, cost).noise
-        yield searched(column, request, noise, zeros, None)[1]
+    for column, private in request.private_bounds.items():
+        zeros = np.zeros(len(candidates(private)[0]), np.int64)
+        noise = prepare_search(request.terms, cost).noise
+        yield searched(column, private, noise, zeros, None)[1]
 
 
 def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
@@ -296,7 +303,7 @@ def _check_names(statistics: tuple[Statistic, ...], groups: int) -> None:
         raise ArgumentError(f"{what}: {values} numbers in all, more than the {MAX_VALUES} allowed")
 
 
-def _prepare(statistic: Statistic, terms: Terms, cost: float) -> Calibrated:
+def _prepare(statistic: Statistic, terms: PrivacyTerms, cost: float) -> Calibrated:
     bound = sensitivity(statistic, terms.relation, terms.records)
     return calibrate(terms.mechanism, bound, cost, terms.guarantee.smoothing)
 
@@ -312,13 +319,13 @@ class Payment:
     """Payments whose releases are being made, for a program that has to end at once."""
     _held: ClassVar[bool] = False
 
-    def __init__(self, order: Order) -> None:
-        self._family = order.family
-        unit = order.terms.guarantee.unit if order.weighed is None else order.weighed.column
-        self._cost = cost_of(order.terms.guarantee, unit)
+    def __init__(self, request: ReleaseRequest) -> None:
+        self._family = request.family
+        unit = request.terms.guarantee.unit if request.weighed is None else request.weighed.column
+        self._cost = cost_of(request.terms.guarantee, unit)
         self._receipt: Receipt | None = None
         self._entry = str(uuid.uuid4())
-        self._options = options = order.options
+        self._options = options = request.options
         if options.ledger is None and options.dataset is not None:
             raise ArgumentError("dataset: names an account of a ledger, and no ledger is given")
         first = isinstance(options.ledger, DefaultLedger) and not options.ledger.exists
@@ -379,103 +386,103 @@ class Payment:
 
 
 def _search(
-    reader: Source, order: Order, cost: float, payment: Payment
+    reader: Source, request: ReleaseRequest, cost: float, payment: Payment
 ) -> tuple[dict[str, Bounds], tuple[Selection, ...]]:
     """Find bounds: count at the candidates, refuse unfit data, pay, draw noise, and choose."""
-    fills = {c: v for c, v in order.fill.items() if isinstance(v, int | float)}
-    maps = {c: outward(c, w, fills.get(c)) for c, w in order.private_bounds.items()}
+    fills = {c: v for c, v in request.fill.items() if isinstance(v, int | float)}
+    maps = {c: outward(c, w, fills.get(c)) for c, w in request.private_bounds.items()}
     # Every column takes part, so that a record is complete here exactly when it is later.
-    present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in order.bounds)
-    codes = _codes(order)
+    present = tuple(Outside(c, 0.0, 1.0, fills.get(c)) for c in request.bounds)
+    codes = _codes(request)
     parts: tuple[Part, ...] = (
         *(Histogram(f) for f in maps.values()),
         ProductSums(present, ((),)),
         *((CellCounts(codes, tuple((i,) for i in range(len(codes)))),) if codes else ()),
     )
-    plan = SumPlan(parts, order.group_code, order.person, order.where, order.dated)
-    sums = reader.sum(plan, order.options.progress)
-    refuse_unfit(sums, order)
-    refuse_few_records(sums.sizes, order)
-    prepared = prepare_search(order.terms, equal_shares(cost, len(maps)))
-    known = None if order.terms.guarantee.hides_size else int(sums.sizes.sum())
+    plan = SumPlan(parts, request.group_code, request.person, request.where, request.dated)
+    sums = reader.sum(plan, request.options.progress)
+    refuse_unfit(sums, request)
+    refuse_few_records(sums.sizes, request)
+    prepared = prepare_search(request.terms, equal_shares(cost, len(maps)))
+    known = None if request.terms.guarantee.hides_size else int(sums.sizes.sum())
     if known is not None:
-        judge_search(known, order, prepared.noise)
+        judge_search(known, request, prepared.noise)
     payment.pay()
-    bounds = {c: b for c, b in order.bounds.items() if isinstance(b, Bounds)}
+    bounds = {c: b for c, b in request.bounds.items() if isinstance(b, Bounds)}
     selections = []
     for column, counts in zip(maps, sums.parts[: len(maps)], strict=True):
-        request = order.private_bounds[column]
+        private = request.private_bounds[column]
         # Groups are searched together: their counts are added up before noise is.
         noisy = prepared.draw(counts.sum(axis=1))
-        search, selection = searched(column, request, prepared.noise, noisy, known)
-        bounds[column] = choose_bounds(request, search, known)
+        search, selection = searched(column, private, prepared.noise, noisy, known)
+        bounds[column] = choose_bounds(private, search, known)
         selections.append(selection)
-    return {c: bounds[c] for c in order.bounds}, tuple(selections)
+    return {c: bounds[c] for c in request.bounds}, tuple(selections)
 
 
-def _codes(order: Order) -> tuple[Coded, ...]:
-    """Return the categorical columns of an order's statistics, coded by their public lists."""
-    bounds = {c: widest_bounds(b) for c, b in order.bounds.items()}
-    levels = {c: v for s in order.specify(bounds) for c, v in s.categories.items()}
-    return PublicColumns(bounds, order.fill, order.other).coded(levels)
+def _codes(request: ReleaseRequest) -> tuple[Coded, ...]:
+    """Return the categorical columns of a request's statistics, coded by their public lists."""
+    bounds = {c: widest_bounds(b) for c, b in request.bounds.items()}
+    levels = {c: v for s in request.specify(bounds) for c, v in s.categories.items()}
+    return PublicColumns(bounds, request.fill, request.other).coded(levels)
 
 
-def refuse_unfit(sums: Sums, order: Order) -> None:
+def refuse_unfit(sums: Sums, request: ReleaseRequest) -> None:
     """Raise a DataError, naming columns only, for data that do not fit: nothing is spent yet."""
     if sums.unlisted:
         raise DataError(
             f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
             "cover every record (add an 'other' entry and recode the data"
-            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if order.takes_other else ")")
+            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if request.takes_other else ")")
             # Which level is nearest would tell how a record is spelt: the rule is said instead.
             + ". Texts must be spelt as on the list, capitals and blanks included"
         )
-    if order.terms.guarantee.neighbours == "add-remove":
+    if request.terms.guarantee.neighbours == "add-remove":
         return
     if sums.missing:
         column = sums.missing[0]
-        why = "nobody is left out" if order.terms.guarantee.hides_size else "n is public"
+        why = "nobody is left out" if request.terms.guarantee.hides_size else "n is public"
         raise DataError(
             f"column {column!r} has missing values. Under replace-one neighbours {why}, so "
-            f"no record may be left out: {_remedy(column, order)}, or use neighbours='add-remove'"
+            f"no record may be left out: {_remedy(column, request)}, or use neighbours='add-remove'"
         )
     if not sums.sizes.any():
         raise DataError("the table has no rows; only under add-remove neighbours may it be empty")
 
 
-def refuse_few_records(sizes: np.ndarray, order: Order) -> None:
+def refuse_few_records(sizes: np.ndarray, request: ReleaseRequest) -> None:
     """Raise a DataError where public sizes say that a group's release could not be used.
 
     Where sizes are secret nothing is refused: the refusal would tell of them.
     """
-    if order.terms.count:
+    if request.terms.count:
         return
-    few = np.flatnonzero(sizes < order.least_records)
+    few = np.flatnonzero(sizes < request.least_records)
     if not len(few):
         return
-    if order.groups is None:
+    if request.groups is None:
         raise DataError(
-            f"the table has {sizes[0]} records; this model needs at least {order.least_records}, "
+            f"the table has {sizes[0]} records; this model needs at least {request.least_records}, "
             "and nothing could be inferred from the release. Nothing was spent"
         )
-    named = ", ".join(wire.shown(order.groups.keys[i]) for i in few[:MAX_NAMED])
+    named = ", ".join(wire.shown(request.groups.keys[i]) for i in few[:MAX_NAMED])
     raise DataError(
-        f"groups: {len(few)} of {len(sizes)} have fewer than {order.least_records} records, and "
+        f"groups: {len(few)} of {len(sizes)} have fewer than {request.least_records} records, and "
         f"nothing could be inferred of them: {named}{', …' if len(few) > MAX_NAMED else ''}. Join "
         "them with others, take empty ones off the list, or leave out sizes='public'. Nothing was "
         "spent"
     )
 
 
-def judge_search(n: int, order: Order, noise: Noise) -> None:
+def judge_search(n: int, request: ReleaseRequest, noise: Noise) -> None:
     """Warn of a search for bounds that will be unsure; refuse one that cannot find any.
 
     Raises a DataError where not even half of all records at one candidate would be visible. It is
     said before anything is paid, and where n is public: elsewhere the words would tell of it, and
     the release says it afterwards, from its noisy counts.
     """
-    for column, request in order.private_bounds.items():
-        hidden = visible_count(noise, 1, len(candidates(request)[0]))
+    for column, private in request.private_bounds.items():
+        hidden = visible_count(noise, 1, len(candidates(private)[0]))
         if n < 2 * hidden:
             raise DataError(
                 f"bounds: for {n} records the budget of {noise.cost:.3g} for the private bounds of "
@@ -491,16 +498,16 @@ def judge_search(n: int, order: Order, noise: Noise) -> None:
             )
 
 
-def _remedy(column: str, order: Order) -> str:
-    if order.groups is not None and column == order.groups.column:
+def _remedy(column: str, request: ReleaseRequest) -> str:
+    if request.groups is not None and column == request.groups.column:
         return "put such records into a group of the list"
-    if column in (order.terms.guarantee.unit, order.weighed and order.weighed.column):
+    if column in (request.terms.guarantee.unit, request.weighed and request.weighed.column):
         return "say whose records they are"
     return "name a public fill"
 
 
 def assemble(
-    order: Order,
+    request: ReleaseRequest,
     bounds: Mapping[str, Bounds],
     selections: tuple[Selection, ...],
     blocks: tuple[Block, ...],
@@ -510,23 +517,23 @@ def assemble(
     """Return the release, dated, with the versions of the programs that made it."""
     now = datetime.datetime.now(datetime.UTC)
     return Release(
-        family=order.family,
-        model=order.model,
-        guarantee=order.terms.guarantee,
-        population=_population(order.terms, sizes),
+        family=request.family,
+        model=request.model,
+        guarantee=request.terms.guarantee,
+        population=_population(request.terms, sizes),
         blocks=blocks,
         bounds=bounds,
-        groups=order.groups,
-        fill=order.fill,
+        groups=request.groups,
+        fill=request.fill,
         selections=selections,
         receipt=receipt,
         software=f"noisewise {VERSION}, opendp {version('opendp')}",
         created=now.isoformat(timespec="seconds"),
-        where=in_words(order.where),
+        where=in_words(request.where),
     )
 
 
-def _population(terms: Terms, sizes: np.ndarray) -> Population:
+def _population(terms: PrivacyTerms, sizes: np.ndarray) -> Population:
     if not terms.count:
         return Population("public", tuple(int(n) for n in sizes))
     # A record that moves between groups leaves the total alone: only then is it public.

@@ -36,7 +36,7 @@ from noisewise.artifact import Bounds, CandidateCounts, Censored, Noise, Selecti
 from noisewise.artifact.bounds import MAX_WINDOW, RecordCounts, Sides, visible_count
 from noisewise.artifact.sensitivity import sensitivity
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.budget import Terms
+from noisewise.privacy.budget import PrivacyTerms
 from noisewise.privacy.lattice import Outward
 from noisewise.privacy.mechanisms import Calibrated, calibrate
 
@@ -69,16 +69,16 @@ ROUNDING = 1e-3
 """Share of the resolution by which sums of decimal fractions may fall short of it (chosen)."""
 
 
-def candidates(request: PrivateBounds) -> tuple[tuple[float, ...], float]:
+def candidates(private: PrivateBounds) -> tuple[tuple[float, ...], float]:
     """Return the public candidates in ascending order, and the anchor among them."""
-    lower, upper = request.within
+    lower, upper = private.within
     anchor = min(max(lower, 0.0), upper)
-    if anchor - lower < request.resolution:
+    if anchor - lower < private.resolution:
         anchor = lower
-    elif upper - anchor < request.resolution:
+    elif upper - anchor < private.resolution:
         anchor = upper
-    below = [-c for c in _away(-anchor, -lower, request.resolution)]
-    return (*below[::-1], anchor, *_away(anchor, upper, request.resolution)), anchor
+    below = [-c for c in _away(-anchor, -lower, private.resolution)]
+    return (*below[::-1], anchor, *_away(anchor, upper, private.resolution)), anchor
 
 
 def _away(anchor: float, end: float, resolution: float) -> list[float]:
@@ -96,42 +96,42 @@ def _away(anchor: float, end: float, resolution: float) -> list[float]:
     return [*chosen, end]
 
 
-def outward(column: str, request: PrivateBounds, fill: float | None) -> Outward:
+def outward(column: str, private: PrivateBounds, fill: float | None) -> Outward:
     """Return the map of a record to the candidate at which it is counted."""
-    points, anchor = candidates(request)
+    points, anchor = candidates(private)
     return Outward(column, points, points.index(anchor), fill)
 
 
-def prepare_search(terms: Terms, cost: float) -> Calibrated:
+def prepare_search(terms: PrivacyTerms, cost: float) -> Calibrated:
     """Return the noise of a column's counts: the bound is that of any histogram of records."""
     bound = sensitivity(RecordCounts(), terms.relation, terms.records)
     return calibrate(terms.mechanism, bound, cost, terms.guarantee.smoothing)
 
 
 def searched(
-    column: str, request: PrivateBounds, noise: Noise, counts: np.ndarray, records: int | None
+    column: str, private: PrivateBounds, noise: Noise, counts: np.ndarray, records: int | None
 ) -> tuple[CandidateCounts, Selection]:
     """Return a column's noisy counts, and what the file says of the choice that is made by them.
 
     Args:
         column: whose bounds are searched.
-        request: the public limits and the quantiles to aim for.
+        private: the public limits and the quantiles to aim for.
         noise: of the counts.
         counts: with noise.
         records: how many there are; None where that is secret.
     """
-    points, anchor = candidates(request)
+    points, anchor = candidates(private)
     search = CandidateCounts(points, anchor, tuple(int(c) for c in counts), noise)
-    limits = Bounds(*request.within)
-    quantiles = aims(request, search, records)
+    limits = Bounds(*private.within)
+    quantiles = aims(private, search, records)
     return search, Selection(column, limits, None, quantiles, noise.cost, search)
 
 
-def choose_bounds(request: PrivateBounds, search: CandidateCounts, records: int | None) -> Bounds:
+def choose_bounds(private: PrivateBounds, search: CandidateCounts, records: int | None) -> Bounds:
     """Return the bounds that noisy counts suggest; the public limits where nothing is visible.
 
     Args:
-        request: the public limits and the quantiles to aim for.
+        private: the public limits and the quantiles to aim for.
         search: the candidates and their noisy counts.
         records: how many there are; None where that is secret.
     """
@@ -141,11 +141,11 @@ def choose_bounds(request: PrivateBounds, search: CandidateCounts, records: int 
     tops = np.concatenate([points[1 : anchor + 1], points[anchor:]])
     floors = np.concatenate([points[: anchor + 1], points[anchor:-1]])
     visible = [visible_count(search.noise, w + 1, len(points)) for w in range(MAX_WINDOW)]
-    total, (low, high) = search.total(records), aims(request, search, records)
+    total, (low, high) = search.total(records), aims(private, search, records)
     upper = _end(counts, floors, tops, visible, (1 - high) * total, total)
     lower = _end(counts[::-1], -tops[::-1], -floors[::-1], visible, low * total, total)
     if upper is None or lower is None:
-        return Bounds(*request.within)
+        return Bounds(*private.within)
     ends = _settled(points, -lower, upper)
     negligible = NEGLIGIBLE_SHARE * total
     below = _many(counts[(tops <= ends.lower) & (floors < ends.lower)], visible[-1], negligible)
@@ -167,11 +167,11 @@ def _many(counts: np.ndarray, visible: float, negligible: float) -> bool:
 
 
 def aims(
-    request: PrivateBounds, search: CandidateCounts, records: int | None
+    private: PrivateBounds, search: CandidateCounts, records: int | None
 ) -> tuple[float, float]:
     """Return the quantiles to aim for: the owner's, or those that cut as little as can be seen."""
-    if request.quantiles is not None:
-        return request.quantiles
+    if private.quantiles is not None:
+        return private.quantiles
     share = min(USUAL_SHARE, USUAL_RECORDS / search.total(records))
     return share, 1 - share
 

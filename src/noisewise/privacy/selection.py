@@ -51,36 +51,36 @@ ALL = KeptRecords("all")
 
 
 def some(by: str) -> KeptRecords:
-    """Return the selection of a filter that looks at one record at a time."""
+    """Return what a filter keeps that looks at one record at a time."""
     return KeptRecords("some", by)
 
 
 def unknown(by: str) -> KeptRecords:
-    """Return the selection of an operation in which one record may change several rows."""
+    """Return what an operation keeps in which one record may change several rows."""
     return KeptRecords("unknown", by)
 
 
 def whole() -> KeptRecords:
-    """Return the selection of a table as it is."""
+    """Return what a table as it is keeps."""
     return ALL
 
 
 def strictest(found: Iterable[KeptRecords]) -> KeptRecords:
     """Return the one among several steps that allows least."""
-    return max(found, key=lambda selection: _ORDER.index(selection.kept), default=ALL)
+    return max(found, key=lambda each: _ORDER.index(each.kept), default=ALL)
 
 
-def refuse_selection(selection: KeptRecords, neighbours: Neighbours) -> None:
-    """Raise an ArgumentError where the neighbour relation does not go with the selection."""
-    if selection.kept == "unknown":
+def refuse_kept_records(records: KeptRecords, neighbours: Neighbours) -> None:
+    """Raise an ArgumentError where the neighbour relation does not go with what is kept."""
+    if records.kept == "unknown":
         raise ArgumentError(
-            f"source: it is made by {selection.by}, where one record may change more than one "
+            f"source: it is made by {records.by}, where one record may change more than one "
             "row, so that no noise is known to suffice; write it to a table with one row per "
             "record first and release that table"
         )
-    if selection.kept == "some" and neighbours == "replace-one":
+    if records.kept == "some" and neighbours == "replace-one":
         raise ArgumentError(
-            f"source: it is made by {selection.by}, so the number of records kept is a secret, "
+            f"source: it is made by {records.by}, so the number of records kept is a secret, "
             "but under replace-one neighbours that number is made public; release with "
             "neighbours='add-remove' (where= selects records of any source), or give the table "
             "itself"

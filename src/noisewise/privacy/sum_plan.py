@@ -231,7 +231,7 @@ class Source(Protocol):
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Raise DataError unless the columns exist and have a usable type."""
 
-    def selection(self) -> KeptRecords:
+    def kept_records(self) -> KeptRecords:
         """Return which of the records it hands over: all, some by a filter, or not known."""
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from noisewise.formula import parse
-from noisewise.models.linear_regression import factor_simulate, factor_tables
+from noisewise.models.linear_regression import factor_simulate, latent_cell_counts
 from noisewise.models.linear_regression.factor_density import (
     FactorData,
     moments,
@@ -50,7 +50,7 @@ def structure(formula: str, noisy_n: bool = False) -> Structure:
 
 @pytest.fixture(autouse=True)
 def exact_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factor_tables, "LEAST_CELL", 0.0)
+    monkeypatch.setattr(latent_cell_counts, "LEAST_CELL", 0.0)
 
 
 def random_scales(rng: np.random.Generator, given: Structure) -> reference.Scales:
@@ -119,7 +119,7 @@ def test_tables_of_pairs_from_the_prior_have_the_density_of_the_sampler() -> Non
     n, noise = jnp.asarray(500.0), jnp.asarray(NOISE)
 
     def table(key: jax.Array) -> jax.Array:
-        tables, _ = factor_simulate._drawn_tables(key, n, noise, scales, given)
+        tables, _ = factor_simulate._drawn_latent_counts(key, n, noise, scales, given)
         return tables.cells((0, 1))
 
     cells = np.asarray(jax.vmap(table)(jax.random.split(jax.random.key(0), 4000)))

@@ -15,7 +15,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError
 from noisewise.formula import parse
-from noisewise.models.linear_regression import design_matrix
+from noisewise.models.linear_regression import design_matrix, reference_levels
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from tests.models.linear_regression.factor_posteriors import FORMULA, LEVELS, factor_posterior
 
@@ -142,12 +142,12 @@ def test_another_reference_is_the_design_of_its_formula(formula: str) -> None:
                 for t in parsed.terms
             )
             wanted = parse(f"wages ~ {' + '.join(terms)}", LEVELS).design(LEVELS)
-            recoded = design_matrix.with_reference(design, LEVELS, factor, code)
+            recoded = reference_levels.with_reference(design, LEVELS, factor, code)
             assert recoded == wanted
             cells = list(itertools.product(*(range(len(v)) for v in LEVELS.values())))
             columns = dict(zip(LEVELS, np.array(cells).T, strict=True))
             numbers = {c: rng.normal(size=len(cells)) for c in ("age", "educ")}
-            change = design_matrix.change_of_coding(design, recoded, LEVELS)
+            change = reference_levels.change_of_coding(design, recoded, LEVELS)
             theta = rng.normal(size=len(design))
             np.testing.assert_allclose(
                 design_matrix.design_matrix(recoded, {**columns, **numbers}, len(cells))

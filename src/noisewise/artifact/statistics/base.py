@@ -9,7 +9,7 @@ natural units elsewhere.
 A statistic is a frozen dataclass that derives from `Statistic` and is registered. It says all that
 files, tables and ``inspect`` need to know of it, and how far one person can move it: noise is made
 for that bound, and every file is checked against it. What to sum is registered in the privacy core
-under the same kind: ``privacy/statistics.py``.
+under the same kind: ``privacy/statistic_privacy.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Noise, noise_sd
-from noisewise.artifact.release_kinds import discover
+from noisewise.artifact.release_forms import discover
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.validation import Fields, Level
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Noise
-from noisewise.artifact.release_kinds import find_form
+from noisewise.artifact.release_forms import find_form
 from noisewise.artifact.sensitivity import Sensitivity
 from noisewise.artifact.statistics.base import Statistic, register_statistic
 from noisewise.artifact.validation import Fields

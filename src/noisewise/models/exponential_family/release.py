@@ -13,14 +13,14 @@ from noisewise.models.base import Owner, Word, renaming, with_censored_bounds
 from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds, mapping, positive, shown
-from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.budget import PrivacyTerms, privacy_terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 
 Outside = Literal["drop", "clamp"]
 """What becomes of records outside the interval."""
@@ -169,7 +169,7 @@ def exponential_family(
     if not isinstance(outside, str) or outside not in ("drop", "clamp"):
         raise ArgumentError(f"outside: must be 'drop' or 'clamp', not {shown(outside)}")
     groups = arguments.groups(options.groups)
-    agreed = terms(options, None if groups is None else groups.column)
+    agreed = privacy_terms(options, None if groups is None else groups.column)
     shared: dict[str, Any] = {
         "family": "exponential-family",
         "terms": agreed,
@@ -178,12 +178,12 @@ def exponential_family(
     }
     model = _model(family, {"trials": trials, "shape": shape, **_known(known)})
     if family == "categorical":
-        order = _categorical(name, levels, bounds, fill, model, shared)
+        request = _categorical(name, levels, bounds, fill, model, shared)
     elif levels is not None:
         raise ArgumentError(f"levels: go with family='categorical', not {family!r}")
     else:
-        order = _sums(name, family, bounds, outside, fill, count_clamped, model, shared)
-    return cast(ExponentialFamilyRelease, publish(source, order))
+        request = _sums(name, family, bounds, outside, fill, count_clamped, model, shared)
+    return cast(ExponentialFamilyRelease, publish(source, request))
 
 
 def _family(given: object) -> str:
@@ -280,7 +280,7 @@ def _on_whole_numbers(limits: Bounds | PrivateBounds, family: str) -> Bounds | P
 
 
 def _power_sums(
-    column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: Terms
+    column: str, limits: Bounds, shape: Shape, outside: Outside, agreed: PrivacyTerms
 ) -> PowerSums:
     """Return the sums. A power-of-two scale keeps round numbers on lattice points."""
     origin = limits.centre if shape.centred else 0.0
@@ -307,8 +307,8 @@ def _power_of_two(reach: float) -> float:
 def _sums(
     name: str, family: str, bounds: Any, outside: Outside, fill: Any, count_clamped: bool,
     model: dict[str, Any], shared: Mapping[str, Any],
-) -> Order:  # fmt: skip
-    """Return the order of a family that is summed over an interval."""
+) -> ReleaseRequest:  # fmt: skip
+    """Return the request for a family that is summed over an interval."""
     limits = _interval(name, family, bounds, model)
     # Where the interval is the family's whole support, nothing can be truncated by it.
     kept: Outside = "clamp" if family in ("bernoulli", "binomial") else outside
@@ -317,7 +317,7 @@ def _sums(
         sums = _power_sums(name, settled[name], SHAPES[family], kept, shared["terms"])
         return (sums, Clamped((name,))) if count_clamped else (sums,)
 
-    return Order(
+    return ReleaseRequest(
         model=model,
         kinds=("power-sums", "clamped") if count_clamped else ("power-sums",),
         specify=specify,
@@ -329,15 +329,15 @@ def _sums(
 
 def _categorical(
     column: str, levels: Any, bounds: Any, fill: Any, model: Any, shared: Mapping[str, Any]
-) -> Order:
-    """Return the order of a column that is counted by category."""
+) -> ReleaseRequest:
+    """Return the request for a column that is counted by category."""
     if levels is None:
         raise ArgumentError("levels: family='categorical' needs the public list of categories")
     if bounds is not None:
         raise ArgumentError("bounds: family='categorical' has levels, not bounds")
     listed = {column: arguments.levels(levels, "levels")}
     tables = Tables(((column,),), listed)
-    return Order(
+    return ReleaseRequest(
         model=model,
         kinds=(tables.kind,),
         specify=lambda _: (tables,),

@@ -11,14 +11,14 @@ from noisewise.models.base import Owner, Word, renaming
 from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, shown
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import privacy_terms
 from noisewise.privacy.options import (
     NoisySumOptions,
     PrivacyOptions,
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 from noisewise.privacy.sum_plan import Person
 
 
@@ -66,12 +66,12 @@ def graphical_model(
         tables = _by_person(tables, options.unit, groups is not None)
         weighed = Person(tables.unit, 2**tables.bits)
         options = dataclasses.replace(options, unit=None)  # the tables name it
-    order = Order(
+    request = ReleaseRequest(
         family="graphical-model",
         model={},
         kinds=(tables.kind,),
         specify=lambda _: (tables,),
-        terms=terms(options, None if groups is None else groups.column),
+        terms=privacy_terms(options, None if groups is None else groups.column),
         options=options,
         coded=tables.columns,
         groups=groups,
@@ -80,7 +80,7 @@ def graphical_model(
         other=arguments.other_levels(other, tables.levels),
         weighed=weighed,
     )
-    return cast(GraphicalModelRelease, publish(source, order))
+    return cast(GraphicalModelRelease, publish(source, request))
 
 
 def _tables(cliques: object, levels: object) -> Tables:

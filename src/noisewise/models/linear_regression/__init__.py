@@ -2,21 +2,23 @@
 
 The owner's file is ``release``, with ``required_sums`` (which sums a formula needs). The analyst's,
 in the order of reading: ``analyst`` (the methods, to which ``infer`` comes), ``problem`` (a release
-as arrays in the box), ``collapsed`` (the posterior of the sums behind the noise), ``coordinates``
-(where every point is a valid sum), ``scale_free`` (the default prior), ``initial_values`` (draws
-from the prior, and where chains start), ``exact`` (the sampler of that posterior, in batches by
-``batching``, with ``kinked_hmc`` for many columns), ``posterior_draws`` (draws into the user's
-units), ``censoring`` (values beyond bounds that cut them off) and ``posterior`` (what an analyst
-gets). ``gibbs``, ``gibbs_methods``, ``individual_mcmc`` and ``record_moments`` are the paper's own
-methods, ``naive`` ignores the noise.
+as arrays in the box, which is [-1, 1] for every column: ``docs/notation.md``), ``collapsed`` (the
+posterior of the sums behind the noise), ``coordinates`` (where every point is a valid sum),
+``scale_free`` (the default prior), ``initial_values`` (draws from the prior, and where chains
+start), ``exact`` (the sampler of that posterior, in batches by ``batching``, with ``kinked_hmc``
+for many columns), ``posterior_draws`` (draws into the user's units), ``censoring`` (values beyond
+bounds that cut them off) and ``posterior`` (what an analyst gets). ``gibbs``, ``gibbs_methods``,
+``individual_mcmc`` and ``record_moments`` are the methods of G. Bernstein, D. Sheldon,
+"Differentially Private Bayesian Linear Regression" (NeurIPS 2019), "the paper" in these files;
+``naive`` ignores the noise.
 
 Regressions with factors, or with products of columns, have files of their own: ``factor_problem``
 (a release and what is asked of it), ``factor_structure`` (which sums follow from which),
-``factor_tables`` (records in the cells of factors), ``factor_prior``, ``factor_density`` (the
-posterior of the sums),
-``factor_exact`` (its sampler), ``factor_naive``, ``factor_coefficients`` (coefficients given sums),
-``design_matrix`` (columns of the design, other reference levels), ``level_counts`` (levels that the
-noise hides) and ``coefficient_table`` (how a summary prints).
+``latent_cell_counts`` (records in the cells of factors, behind the noise), ``factor_prior``,
+``factor_density`` (the posterior of the sums), ``factor_exact`` (its sampler), ``factor_naive``,
+``factor_coefficients`` (coefficients given sums), ``design_matrix`` (columns of the design),
+``reference_levels`` (coefficients against another level), ``level_counts`` (levels that the noise
+hides) and ``coefficient_table`` (how a summary prints).
 
 Groups that learn from each other: ``pooled_posterior`` (from a question to a result),
 ``pooled_density`` (a group given the population), ``pooled_population`` (hyperprior, coordinates),

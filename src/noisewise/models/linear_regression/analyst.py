@@ -42,8 +42,11 @@ FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {
 """The methods of regressions with factors."""
 
 
-def _with_factors(name: str, run: Method[RegressionProblem]) -> Method[Any]:
-    """Return a method that also takes problems with factors, whose posterior has the design."""
+def _dispatching(name: str, run: Method[RegressionProblem]) -> Method[Any]:
+    """Return a method that also takes problems of pooled groups, and those with factors.
+
+    The posterior of the latter has the design.
+    """
 
     def chosen(
         problem: RegressionProblem | FactorProblem | PooledQuestion,
@@ -66,15 +69,15 @@ def _with_factors(name: str, run: Method[RegressionProblem]) -> Method[Any]:
 
 
 class RegressionAnalyst(Analyst[Any]):
-    """Any released column on any others, by the exact sampler or one of the paper's."""
+    """Infers a released column from any others, by the exact sampler or the paper's."""
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {
-        "exact": _with_factors("exact", exact.run),
+        "exact": _dispatching("exact", exact.run),
         "gibbs-update": gibbs_methods.run_update,
         "gibbs-prior": gibbs_methods.run_prior,
         "gibbs-noisy": gibbs_methods.run_noisy,
         "mcmc-individual": individual_mcmc.run,
-        "naive": _with_factors("naive", naive.run),
+        "naive": _dispatching("naive", naive.run),
     }
     combining = ("exact",)
     pooling = ("exact",)
@@ -89,8 +92,8 @@ class RegressionAnalyst(Analyst[Any]):
     ) -> RegressionProblem | FactorProblem | PooledQuestion:
         """Read the sums of each release; several multiply their likelihoods.
 
-        Of a Gram matrix ``x`` and ``y``, or a formula of plain columns, choose the columns; of sums
-        within cells of factors, a formula.
+        A Gram release is queried by ``x`` and ``y``, or by a formula of plain columns; a release
+        with factors, by a formula.
         """
         question.only(("x", "y", "formula"), "linear regression")
         if "formula" in question.words and len(question.words) > 1:
@@ -146,7 +149,7 @@ class RegressionAnalyst(Analyst[Any]):
         few: tuple[str, ...] = ()
         if isinstance(problem, PooledQuestion):
             problem = problem.regression
-            few = _perhaps_empty(problem)
+            few = _perhaps_too_few(problem)
         natural = [
             c for c in (*problem.x, problem.y)
             if not isinstance(releases[0].bounds.get(c), Censored)
@@ -182,7 +185,7 @@ class RegressionAnalyst(Analyst[Any]):
         return RegressionPosterior(**common, x=x, y=attributes["y"], design=design, levels=levels)
 
 
-def _perhaps_empty(problem: RegressionProblem) -> tuple[str, ...]:
+def _perhaps_too_few(problem: RegressionProblem) -> tuple[str, ...]:
     """Return a sentence on groups of secret size that may hold hardly any records."""
     least = len(problem.x) + 2
     if not problem.noisy_n or problem.keys is None:

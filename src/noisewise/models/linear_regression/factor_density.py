@@ -16,7 +16,7 @@ response by its own design of atoms.
 learnt. Slopes N(0, gσ²/a²) with a² the variance that levels and other covariates leave of the
 covariate, g/3 ~ BetaPrime(½, ½); those of one covariate in several strata differ by N(0, τ²σ²/a²).
 σ² ~ InverseGamma(1, b²), b² ~ BetaPrime as in ``scale_free.py``: no bound enters but as the unit.
-Cells: ``factor_tables.py``. Means within cells lie in the box.
+Cells: ``latent_cell_counts.py``. Means within cells lie in the box.
 
 R is moved in units of its noise, as in ``scale_free.py``: R = noise · log(1 + exp t). Where the
 noise hides R, e is as small as √R: a funnel. So e is moved in units of what is known of it before,
@@ -50,11 +50,11 @@ from noisewise.models.linear_regression.factor_prior import (
     softplus,
 )
 from noisewise.models.linear_regression.factor_structure import Structure, cells_from_columns
-from noisewise.models.linear_regression.factor_tables import (
+from noisewise.models.linear_regression.latent_cell_counts import (
     BEYOND,
-    Tables,
+    LatentCounts,
+    latent_counts_at,
     number_of_coordinates,
-    tables_at,
 )
 from noisewise.models.linear_regression.scale_free import (
     COVARIATE_SCALE,
@@ -217,7 +217,7 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
     scales = dict(zip(scale_names(structure), jnp.clip(v[at.scales], -FARTHEST, FARTHEST),
                       strict=True))  # fmt: skip
     spreads = jnp.array([s for (kind, _, _), s in scales.items() if kind == "association"])
-    tables = tables_at(v[at.tables], n, data.noise, spreads, structure)
+    tables = latent_counts_at(v[at.tables], n, data.noise, spreads, structure)
     value = tables.log_density - 1e10 * (jnp.abs(v[at.scales]) > FARTHEST).sum()
     if structure.noisy_n:
         value = value + jnp.log(n)
@@ -281,7 +281,7 @@ def atoms_gram(structure: Structure, first: jax.Array, whole: jax.Array) -> jax.
 
 
 def released_sums(
-    structure: Structure, tables: Tables, whole: jax.Array, gram: jax.Array, noise: jax.Array
+    structure: Structure, tables: LatentCounts, whole: jax.Array, gram: jax.Array, noise: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Return the released sums, block by block, and the wall around means within cells."""
     d, strata = structure.covariates, len(structure.stratum_levels)

@@ -37,11 +37,11 @@ from noisewise.models.linear_regression.factor_density import (
 from noisewise.models.linear_regression.factor_prior import prior_spreads, scale_names
 from noisewise.models.linear_regression.factor_problem import FactorProblem, subset
 from noisewise.models.linear_regression.factor_structure import Structure, rank
-from noisewise.models.linear_regression.factor_tables import (
+from noisewise.models.linear_regression.latent_cell_counts import (
     LOG_ASSOCIATION,
-    Tables,
+    LatentCounts,
     coordinate_sizes,
-    first_tables,
+    first_latent_counts,
 )
 from noisewise.numerics import one_blas_thread
 from noisewise.numerics.convergence import diagnose
@@ -169,7 +169,7 @@ def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
     blocks = list(zip(structure.blocks, observation(structure), problem.statistic.slices,
                       strict=True))  # fmt: skip
     counts = {b.within: z[place] for b, _, place in blocks if not b.product}
-    v[at.tables], tables = first_tables(structure, counts, n, noise)
+    v[at.tables], tables = first_latent_counts(structure, counts, n, noise)
     v[at.log_n] = np.log(n)
     names = scale_names(structure)
     centres = [LOG_ASSOCIATION if kind == "association" else 0.0 for kind, _, _ in names]
@@ -219,7 +219,9 @@ def _moved(
     return np.column_stack([e / np.asarray(units), _unsoft(residual / noise)])
 
 
-def _column_sums(own: list[tuple[CellSum, np.ndarray, np.ndarray]], tables: Tables) -> np.ndarray:
+def _column_sums(
+    own: list[tuple[CellSum, np.ndarray, np.ndarray]], tables: LatentCounts
+) -> np.ndarray:
     """Return sums of level columns from noisy sums within cells, means kept inside the box."""
     matrices, wanted = [], []
     for block, matrix, seen in own:

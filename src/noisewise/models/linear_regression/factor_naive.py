@@ -18,7 +18,7 @@ from noisewise.models.linear_regression.factor_coefficients import (
 from noisewise.models.linear_regression.factor_density import atoms_gram, observation
 from noisewise.models.linear_regression.factor_problem import FactorProblem
 from noisewise.models.linear_regression.factor_structure import Structure
-from noisewise.models.linear_regression.factor_tables import indicator_gram
+from noisewise.models.linear_regression.latent_cell_counts import indicator_gram
 from noisewise.numerics.convergence import diagnose
 
 LEAST_EIGENVALUE = 1e-6

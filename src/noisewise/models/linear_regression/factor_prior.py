@@ -15,7 +15,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from noisewise.models.linear_regression.factor_structure import Structure, penalties, rank
-from noisewise.models.linear_regression.factor_tables import LOG_ASSOCIATION, pairs
+from noisewise.models.linear_regression.latent_cell_counts import LOG_ASSOCIATION, pairs
 from noisewise.models.linear_regression.scale_free import SLOPE_SCALE, SLOPE_UNIT
 
 MAX_AT_ONCE = 8

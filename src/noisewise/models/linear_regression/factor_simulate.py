@@ -48,13 +48,13 @@ from noisewise.models.linear_regression.factor_problem import (
 )
 from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
 from noisewise.models.linear_regression.factor_structure import Structure
-from noisewise.models.linear_regression.factor_tables import (
+from noisewise.models.linear_regression.latent_cell_counts import (
     BEYOND,
     CELL_SHARE,
     LOG_ASSOCIATION,
-    Tables,
+    LatentCounts,
+    latent_counts_at,
     pairs,
-    tables_at,
 )
 from noisewise.models.linear_regression.scale_free import (
     COVARIATE_SCALE,
@@ -348,7 +348,7 @@ def _drawn(
     fresh = iter(jax.random.split(key, 4 + 6 * (structure.covariates + 1)))
     strata, d = len(structure.stratum_levels), structure.covariates
     scales = _drawn_scales(next(fresh), structure)
-    tables, below = _drawn_tables(next(fresh), n, scale, scales, structure)
+    tables, below = _drawn_latent_counts(next(fresh), n, scale, scales, structure)
     sizes = tables.x_gram[:, 0, 0]
     factor = jnp.linalg.cholesky(tables.x_gram)
     for j in range(d):
@@ -371,17 +371,17 @@ def _drawn(
     return sums, theta, variance, wall + below
 
 
-def _drawn_tables(
+def _drawn_latent_counts(
     key: jax.Array,
     n: jax.Array,
     scale: jax.Array,
     scales: Mapping[tuple[str, int, int], jax.Array],
     structure: Structure,
-) -> tuple[Tables, jax.Array]:
-    """Draw tables as ``factor_tables.py`` describes, and the log weight of cells below zero."""
+) -> tuple[LatentCounts, jax.Array]:
+    """Draw tables as ``latent_cell_counts`` describes, and the log weight of cells below zero."""
     if not structure.pairwise:
         logits = _drawn_logits(key, math.prod(structure.cells))
-        return tables_at(logits, n, scale, jnp.zeros(0), structure), jnp.zeros(())
+        return latent_counts_at(logits, n, scale, jnp.zeros(0), structure), jnp.zeros(())
     keys = iter(jax.random.split(key, len(structure.sizes) + len(pairs(structure))))
     w = [_drawn_logits(next(keys), c) for c in structure.sizes]
     roots = [jnp.sqrt(n * jax.nn.softmax(jnp.concatenate([jnp.zeros(1), v]))) for v in w]
@@ -395,7 +395,7 @@ def _drawn_tables(
         known = jnp.exp(log_nu) * jnp.outer(a, b)
         apart, unit = (known * white)[1:, 1:], known[1:, 1:]
         w.append((apart * jnp.sqrt(1 / scale**2 + 1 / unit**2)).reshape(-1))
-    tables = tables_at(jnp.concatenate(w), n, scale, spreads, structure)
+    tables = latent_counts_at(jnp.concatenate(w), n, scale, spreads, structure)
     cells = jnp.concatenate([tables.cells(pair) for pair in pairs(structure)])
     return tables, -0.5 * (jnp.minimum(cells / (BEYOND * scale), 0.0) ** 2).sum()
 

@@ -9,8 +9,8 @@ in ``exact.py``; the proposals of the population have the covariance of its rece
 chains and are scaled, per chain, to an acceptance of 30 % (H. Robbins, S. Monro, "A stochastic
 approximation method", 1951), in the warm-up only.
 
-Sweeps go on, doubling, until the population has R-hat < 1.02 and 200 effective draws; thinned draws
-are kept. Arithmetic that fails keeps the old values, and is counted.
+Sweeps go on, doubling, until the population has R-hat < 1.02 and 200 effective draws, and groups
+have settled too; thinned draws are kept. Arithmetic that fails keeps old values, and is counted.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ WINDOWS = (60, 100, 140)
 """Windows of adaptation (chosen)."""
 ROUNDS = 2
 """Rounds of moves that carry records along, in a sweep (chosen)."""
+MAX_JUDGED = 1000
+"""Groups that are asked whether they have settled (chosen)."""
+MAX_DOUBLES = 2**27
+"""Numbers of the groups' draws that are kept in double precision: a gigabyte (chosen). More are
+kept in single precision, whose rounding is far below the deviation of so many groups' noise."""
 ACCEPTANCE = 0.3
 """Acceptance that the scales of proposals aim at (about that of the best random walks)."""
 
@@ -154,7 +159,7 @@ def _data(problem: PooledProblem) -> GroupData:
     )
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0, compiler_options=hmc.GPU_OPTIONS)
 def advance(
     setting: Setting,
     state: SweepState,
@@ -370,6 +375,7 @@ def sample(
     draws: int,
     tick: Callable[[int], None] = lambda sweeps: None,
     judged: Callable[[np.ndarray], np.ndarray] = lambda phi: phi.transpose(1, 2, 0),
+    settled: Callable[[np.ndarray, np.ndarray], bool] = lambda theta, log_variance: True,
     max_sweeps: int = MAX_SWEEPS,
     fixed: jax.Array | None = None,
 ) -> PooledDraws:
@@ -383,6 +389,7 @@ def sample(
         tick: called with the number of sweeps done, after every block.
         judged: the numbers (…, chain, draw) whose convergence counts, of φ (draw, coordinate,
             chain).
+        settled: tells of θ and log σ² of some groups whether these need no more sweeps.
         max_sweeps: after which it stops anyway.
         fixed: coordinates φ (coordinate, chain) of a population that is known, and does not move.
     """
@@ -397,7 +404,8 @@ def sample(
     state, steps = _warm_up(key, state, problem, setting, data, spread, tick, free=free)
     warm = time.perf_counter() - begin
     first = -(-FEWEST_SWEEPS // draws)
-    kept = _Kept(draws, first)
+    numbers = draws * chains * len(problem.regression.n) * (len(problem.regression.x) + 2)
+    kept = _Kept(draws, first, np.float64 if numbers <= MAX_DOUBLES else np.float32)
     divergences = jnp.zeros(len(problem.regression.n), int)
     plan = _plan(adaptation.sampling_schedule(SWEEPS_PER_CALL), free=free, adapt=False)
     number = 0
@@ -411,12 +419,14 @@ def sample(
         kept.add(block)
         tick(kept.sweeps)
         if kept.full:
-            rhat, ess = diagnose(judged(kept.arrays()[2]))
+            rhat, ess = diagnose(judged(kept.phi()))
             known = (rhat < POPULATION_RHAT).all() and (ess >= POPULATION_ESS).all()
+            known = known and settled(*kept.some(MAX_JUDGED))
             if known or fixed is not None or 2 * kept.stride * draws > max_sweeps:
                 break
             kept.thin()
     theta, log_variance, phi_kept = kept.arrays()
+    kept.groups.clear()
     seconds = round(warm, 3), round(time.perf_counter() - begin - warm, 3)
     return PooledDraws(
         theta, log_variance, phi_kept, rhat, ess, kept.sweeps, np.asarray(divergences),
@@ -425,18 +435,20 @@ def sample(
 
 
 class _Kept:
-    """Draws kept of the sweeps so far: every stride-th."""
+    """Draws kept of the sweeps so far: every stride-th; those of the groups as ``dtype``."""
 
-    def __init__(self, draws: int, stride: int) -> None:
-        self.draws, self.stride, self.sweeps = draws, stride, 0
+    def __init__(self, draws: int, stride: int, dtype: type[np.floating]) -> None:
+        self.draws, self.stride, self.dtype, self.sweeps = draws, stride, dtype, 0
         self.groups: list[tuple[np.ndarray, ...]] = []
 
     def add(self, block: SweepDraws) -> None:
         """Keep a block."""
         begin = -(self.sweeps + 1) % self.stride
         rows = slice(begin, None, self.stride)
-        arrays = [np.asarray(a[rows]) for a in block]
-        self.groups += zip(*arrays, strict=True)
+        theta, log_variance = (a[rows].astype(self.dtype) for a in block[:2])
+        arrays = [np.asarray(a) for a in (theta, log_variance, block.phi[rows])]
+        # Copies: views would keep the draws that are dropped later.
+        self.groups += (tuple(map(np.array, row)) for row in zip(*arrays, strict=True))
         self.sweeps += len(block.phi)
 
     @property
@@ -448,6 +460,17 @@ class _Kept:
         """Drop every second draw, and keep half as many from now on."""
         self.groups = self.groups[1::2]
         self.stride *= 2
+
+    def phi(self) -> np.ndarray:
+        """Return the coordinates of the population that are kept, draws first."""
+        return np.stack([row[2] for row in self.groups[: self.draws]])
+
+    def some(self, number: int) -> tuple[np.ndarray, ...]:
+        """Return what is kept of θ and log σ² of so many groups, spread evenly."""
+        groups = self.groups[0][1].shape[-1]
+        places = np.unique(np.linspace(0, groups - 1, min(groups, number)).astype(int))
+        rows = self.groups[: self.draws]
+        return tuple(np.stack([row[i][..., places] for row in rows]) for i in range(2))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Return what is kept, draws first."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.inference.population import PopulationPosterior, PublicFeatures
+from noisewise.inference.results import ESS, RHAT
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import pooled_exact, pooled_population
 from noisewise.models.linear_regression.pooled_density import PopulationLaw
@@ -32,6 +33,12 @@ from noisewise.priors import Population
 
 PRIOR_DRAWS = 4000
 """Draws of the population's prior to which its posterior is compared (chosen)."""
+MAX_LATE = 0.01
+"""Share of the groups that may be left without convergence: where more are, sweeps go on
+(chosen)."""
+GROUPS_AT_ONCE = 4096
+"""Groups whose draws are moved to the user's units together, so that memory stays bounded
+(chosen)."""
 POOLED_WORDS = "groups drawn from one population, whose own prior is weak: {prior}"
 """The prior in words, for summaries and pages."""
 
@@ -222,12 +229,19 @@ def run(
         if progress is not None:
             progress(sweeps, pooled_exact.MAX_SWEEPS)
 
+    def settled(theta: np.ndarray, log_variance: np.ndarray) -> bool:
+        """Tell whether nearly all of these groups converged, or too few draws are wanted for it."""
+        if chains * draws < 2 * ESS:
+            return True
+        judged = [diagnose_groups(v) for v in _user_draws(theta, log_variance, regression)]
+        rhat, ess = (np.stack(side) for side in zip(*judged, strict=True))
+        late = ~((rhat < RHAT) & (ess >= ESS)).all(axis=0)
+        return bool(late.mean() <= MAX_LATE)
+
     sampled = pooled_exact.sample(
-        problem, seed, chains, draws, tick, lambda phi: np.stack(list(named(phi).values()))
+        problem, seed, chains, draws, tick, lambda phi: np.stack(list(named(phi).values())), settled
     )
-    box = np.concatenate([sampled.theta, np.exp(sampled.log_variance)[:, None]], axis=1)
-    whole, shift = regression.units.from_box
-    user = np.einsum("ij,tjcg->igct", whole, box) + shift[:, None, None, None]
+    user = _user_draws(sampled.theta, sampled.log_variance, regression)
     judged = [diagnose_groups(values) for values in user]
     rhat, ess = (np.stack(side) for side in zip(*judged, strict=True))
     details = {
@@ -252,6 +266,21 @@ def run(
         population=population,
         prior_draws=partial(prior_draws, question),
     )
+
+
+def _user_draws(
+    theta: np.ndarray, log_variance: np.ndarray, problem: RegressionProblem
+) -> np.ndarray:
+    """Return draws (parameter, group, chain, draw) in the user's units, some groups at a time."""
+    whole, shift = problem.units.from_box
+    draws, p, chains, groups = theta.shape
+    user = np.empty((p + 1, groups, chains, draws), theta.dtype)
+    for begin in range(0, groups, GROUPS_AT_ONCE):
+        some = slice(begin, begin + GROUPS_AT_ONCE)
+        variance = np.exp(log_variance[..., some])[:, None]
+        box = np.concatenate([theta[..., some], variance], axis=1)
+        user[:, some] = np.einsum("ij,tjcg->igct", whole, box) + shift[:, None, None, None]
+    return user
 
 
 def _between(drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures) -> np.ndarray:

@@ -15,7 +15,7 @@ from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
 from noisewise.inference.results import Posterior, Prediction
-from noisewise.models.linear_regression import design_matrix
+from noisewise.models.linear_regression import design_matrix, reference_levels
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS, clamped_margin
 from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
 from noisewise.numerics.convergence import diagnose_groups
@@ -119,7 +119,7 @@ class RegressionPosterior(Posterior):
             return table
         from noisewise.models.linear_regression.coefficient_table import CoefficientTable
 
-        # Of a Gram matrix the deviations are drawn anew, at the cost of the sampling itself.
+        # Computing them without a formula would mean sampling again, so they are left out.
         if self.without_noise is not None:
             alone = self.without_noise()
             without = np.concatenate([np.atleast_1d(alone[name]) for name in self.draws])
@@ -152,13 +152,13 @@ class RegressionPosterior(Posterior):
                 there = ", ".join(self.levels) or "none"
                 raise ArgumentError(f"{factor}: is no factor of this regression; there are {there}")
             (wanted,) = design_matrix.codes([level], self.levels[factor], factor)
-            if wanted != design_matrix.reference_of(design, self.levels, factor):
-                design = design_matrix.with_reference(design, self.levels, factor, int(wanted))
+            if wanted != reference_levels.reference_of(design, self.levels, factor):
+                design = reference_levels.with_reference(design, self.levels, factor, int(wanted))
         return self if design == self.design_columns else self._recoded(design)
 
     def _recoded(self, design: tuple[DesignColumn, ...]) -> RegressionPosterior:
         """Return the posterior whose coefficients are those of another coding."""
-        change = design_matrix.change_of_coding(self.design_columns, design, self.levels)
+        change = reference_levels.change_of_coding(self.design_columns, design, self.levels)
         names = tuple(c.name for c in design)
 
         def mapped(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -262,19 +262,19 @@ class RegressionPosterior(Posterior):
         draws = self._new_group(features, seed) if new_group else self.draws
         if features is not None and not new_group:
             raise ArgumentError("features: go with new_group=True; leave them out")
-        line = np.array(draws["intercept"])
+        linear_predictor = np.array(draws["intercept"])
         for column, value in zip(self.x, row, strict=False):
-            line = line + draws[column] * value
-        scatter = np.random.default_rng(seed).standard_normal(line.shape)
-        records = line + scatter * np.sqrt(draws["sigma2"])
+            linear_predictor = linear_predictor + draws[column] * value
+        scatter = np.random.default_rng(seed).standard_normal(linear_predictor.shape)
+        records = linear_predictor + scatter * np.sqrt(draws["sigma2"])
         if not clamped:
-            return Prediction(records, line)
+            return Prediction(records, linear_predictor)
         if not self.releases:
             raise ArgumentError("clamped: this posterior has no release that says the bounds")
         bounds = self.releases[0].bounds[self.y]
         return Prediction(
             np.clip(records, bounds.lower, bounds.upper),
-            _expected_within(line, np.sqrt(draws["sigma2"]), bounds),
+            _expected_within(linear_predictor, np.sqrt(draws["sigma2"]), bounds),
         )
 
     def _new_group(
@@ -306,10 +306,12 @@ class RegressionPosterior(Posterior):
         for column in self.covariates:
             value, where = self.as_released(column, new_x[column]), f"new_x[{column!r}]"
             if column in self.levels:
-                (code,) = design_matrix.codes([value], self.levels[column], where, hint(value))
+                (code,) = design_matrix.codes(
+                    [value], self.levels[column], where, _why_not_predicted(value)
+                )
                 at[column] = int(code)
                 continue
-            gap = hint(value) if is_gap(value) else ""
+            gap = _why_not_predicted(value) if _is_gap(value) else ""
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise ArgumentError(f"{where}: must be one number, not {value!r}{gap}")
             if not np.isfinite(value):
@@ -323,14 +325,14 @@ class RegressionPosterior(Posterior):
         A gap becomes the public value for gaps; true and false become 1 and 0 in a column of
         numbers between 0 and 1. Other values stay as they are.
         """
-        if is_gap(value):
+        if _is_gap(value):
             return next((r.fill[column] for r in self.releases if column in r.fill), value)
         bounds = self.releases[0].bounds.get(column) if self.releases else None
         is_flag = isinstance(value, bool | np.bool_) and bounds == Bounds(0, 1)
         return float(value) if is_flag else value  # type: ignore[arg-type]
 
     def _beyond_bounds(self, at: Mapping[str, float]) -> list[str]:
-        """Return a sentence for each covariate beyond its bounds (a file by hand has none)."""
+        """Return a sentence for each covariate beyond its bounds, which a release says."""
         bounds = self.releases[0].bounds if self.releases else {}
         return [
             f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
@@ -343,14 +345,14 @@ class RegressionPosterior(Posterior):
         ]
 
 
-def hint(value: object) -> str:
+def _why_not_predicted(value: object) -> str:
     """Return why a value that a table may hold is not predicted, to be added to an error."""
-    if is_gap(value):
+    if _is_gap(value):
         return "; the release has no public value for gaps in this column"
     return "; a release does not say which level counts values off the list: give that level"
 
 
-def is_gap(value: object) -> bool:
+def _is_gap(value: object) -> bool:
     """Return whether a value is missing: None, NaN, or what pandas writes for it."""
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))

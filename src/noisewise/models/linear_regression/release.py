@@ -31,20 +31,20 @@ from noisewise.models.linear_regression import LEAST_RECORDS, LinearRegressionRe
 from noisewise.models.linear_regression.required_sums import least_records, required_sums
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.budget import Terms, terms
+from noisewise.privacy.budget import PrivacyTerms, privacy_terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 
 Number = float | datetime.date
 """A number, or a date, which counts as the days since 1970-01-01."""
 
 MANY_SUMS = 2000
-"""Sums within cells above which the owner is told what they are worth (chosen)."""
+"""Sums within cells above which the owner is warned that each has noise of its own (chosen)."""
 
 
 @with_options(MomentOptions)
@@ -120,33 +120,29 @@ def linear_regression(
     """
     options = PrivacyOptions.of(MomentOptions, privacy)
     if formula is None:
-        columns = _of_names(x, y, levels)
+        columns = columns_from_names(x, y, levels)
     else:
         _refuse_beside_formula(x, y, monomials)
-        columns = _of_formula(formula, levels)
-    if formula is not None:
+        columns = columns_from_formula(formula, levels)
         _refuse_without_bounds(columns.numeric, bounds)
     limits = arguments.all_bounds(columns.numeric, bounds, tuple(columns.levels))
     groups = arguments.groups(options.groups)
-    agreed = terms(options, None if groups is None else groups.column)
+    agreed = privacy_terms(options, None if groups is None else groups.column)
     if count_left_out:
         _refuse_left_out(agreed, groups)
-
-    def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
-        statistics = [columns.sums(agreed.count)]
-        if monomials:
-            statistics.append(Monomials(columns.numeric[:-1]))
-        if count_clamped:
-            statistics.append(Clamped(columns.numeric))
-        if count_left_out:
-            statistics.append(LeftOut((*columns.numeric, *columns.levels)))
-        return tuple(statistics)
-
-    order = Order(
+    sums = columns.sums(agreed.count)
+    statistics = [sums]
+    if monomials:
+        statistics.append(Monomials(columns.numeric[:-1]))
+    if count_clamped:
+        statistics.append(Clamped(columns.numeric))
+    if count_left_out:
+        statistics.append(LeftOut((*columns.numeric, *columns.levels)))
+    request = ReleaseRequest(
         family="linear-regression",
-        model=columns.model,
-        kinds=tuple(s.kind for s in specify({})),
-        specify=specify,
+        model=columns.model_entries,
+        kinds=tuple(s.kind for s in statistics),
+        specify=lambda _: tuple(statistics),  # whatever bounds a private search finds
         terms=agreed,
         options=options,
         bounds=limits,
@@ -156,10 +152,10 @@ def linear_regression(
         takes_other=bool(columns.levels),
         dated=arguments.dated_columns(bounds or {}),
         other=arguments.other_levels(other, columns.levels),
-        least_records=max(LEAST_RECORDS, columns.slopes + 1, _least(columns.sums(agreed.count))),
+        least_records=max(LEAST_RECORDS, columns.numeric_terms + 1, _least(sums)),
     )
-    _warn_of_many_sums(columns.sums(agreed.count))
-    return cast(LinearRegressionRelease, publish(source, order))
+    _warn_of_many_sums(sums)
+    return cast(LinearRegressionRelease, publish(source, request))
 
 
 @dataclass(frozen=True)
@@ -171,7 +167,7 @@ class RegressionColumns:
     levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
 
     @property
-    def slopes(self) -> int:
+    def numeric_terms(self) -> int:
         """The number of numeric terms, products among them: so many records at least are needed."""
         return len(self.numeric) - 1 if self.formula is None else len(self.formula.numeric)
 
@@ -182,8 +178,8 @@ class RegressionColumns:
         return not self.levels and all(len(product) == 1 for product in products)
 
     @property
-    def model(self) -> dict[str, Any]:
-        """The words of the release file."""
+    def model_entries(self) -> dict[str, Any]:
+        """What the release file says of the model, by key."""
         *x, y = self.numeric
         formula = {} if self.formula is None else {"formula": self.formula.text}
         return {"x": tuple(x), "y": y, **formula} if self._is_plain else {**formula, "y": y}
@@ -210,7 +206,8 @@ def _least(statistic: Statistic) -> int:
     return least_records(statistic) if isinstance(statistic, CellSums) else 0
 
 
-def _of_names(x: object, y: object, levels: object) -> RegressionColumns:
+def columns_from_names(x: object, y: object, levels: object) -> RegressionColumns:
+    """Return the columns named as ``x`` and ``y``; all of them are numeric."""
     if x is None or y is None:
         raise ArgumentError(
             f"{'x' if x is None else 'y'}: name the covariates (x=) and the response (y=), or give "
@@ -244,7 +241,7 @@ def _refuse_without_bounds(numeric: Iterable[str], bounds: object) -> None:
             )
 
 
-def _of_formula(text: object, levels: object) -> RegressionColumns:
+def columns_from_formula(text: object, levels: object) -> RegressionColumns:
     """Return the columns that a formula names; those with levels are factors."""
     lists = arguments.mapping(levels, "levels", "{column: [public list]}")
     listed = {
@@ -291,7 +288,7 @@ def _refuse_idle_levels(column: str, formula: Formula) -> None:
         raise ArgumentError(f"levels: {column!r} is not in the formula{near}")
 
 
-def _refuse_left_out(agreed: Terms, groups: Groups | None) -> None:
+def _refuse_left_out(agreed: PrivacyTerms, groups: Groups | None) -> None:
     """Raise an ArgumentError where no records are left out, or one person could be many of them."""
     guarantee = agreed.guarantee
     if guarantee.neighbours != "add-remove":

@@ -10,8 +10,8 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Bounds, Level, Release
 from noisewise.formula import DesignColumn
 from noisewise.inference.results import Result
-from noisewise.models.linear_regression.design_matrix import reference_of
 from noisewise.models.linear_regression.posterior import RegressionPosterior
+from noisewise.models.linear_regression.reference_levels import reference_of
 from noisewise.report import drawings, html
 from noisewise.report.pages import INFER_FIRST
 from noisewise.report.pages import posterior_page as page_of_posterior

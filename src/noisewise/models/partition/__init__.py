@@ -27,7 +27,7 @@ class PartitionModel(Model):
     release_type = PartitionRelease
 
     def check(self, release: Release) -> None:
-        """Raise a ReleaseError unless the words repeat what the one statistic says."""
+        """Raise a ReleaseError unless the entries repeat what the one statistic says."""
         (kind,) = self.statistics
         statistic = release.block(kind).statistic
         if len(release.blocks) > 1:
@@ -59,7 +59,7 @@ class PosteriorProbability(PartitionModel):
     owner_file = "posterior_probability"
 
     def check(self, release: Release) -> None:
-        """Raise a ReleaseError unless the words repeat what the statistic says."""
+        """Raise a ReleaseError unless the entries repeat what the statistic says."""
         super().check(release)
         one_of(release.model.get("rescaling"), ("corrected", "thesis"), "model: 'rescaling'")
 

@@ -68,8 +68,8 @@ class Zellner:
         """Return the prior with its g: the public number of records unless it was given."""
         return Zellner(float(rows)) if self.g is None else self
 
-    def words(self) -> dict[str, Any]:
-        """Return the prior as words for the release file."""
+    def model_entries(self) -> dict[str, Any]:
+        """Return the prior as entries of the release file."""
         return {"prior": "zellner", **({} if self.g is None else {"prior_g": self.g})}
 
 
@@ -86,8 +86,8 @@ class NormalInverseGammaPrior:
         """Return the prior itself, which does not depend on the number of records."""
         return self
 
-    def words(self) -> dict[str, Any]:
-        """Return the prior as words for the release file; texts that read back exactly."""
+    def model_entries(self) -> dict[str, Any]:
+        """Return the prior as entries of the release file; texts that read back exactly."""
         return {
             "prior": "normal-inverse-gamma",
             "prior_mean": tuple(_row([m]) for m in self.mean),

@@ -147,14 +147,14 @@ def _query(
 ) -> PartitionQuery:
     """Return the query, its noise calibrated before any data are read."""
     noise = calibrate("laplace", sensitivity(statistic, asked.terms.relation), asked.terms.cost)
-    words = {
+    entries = {
         "rescaling": "corrected" if corrected else "thesis",
         "tempered": "yes" if tempered else "no",
     }
     return PartitionQuery(
         question=asked,
         family="posterior-probability",
-        words=words,
+        model_entries=entries,
         power=statistic.power,
         share=statistic.power / (asked.partitions if tempered else 1),
         rehearsal=Block(statistic, noise.noise, np.zeros((len(statistic.at), 1), np.int64)),

@@ -309,7 +309,7 @@ def _query(
     return PartitionQuery(
         question=asked,
         family="posterior-quantile",
-        words={},
+        model_entries={},
         power=float(asked.partitions),
         share=1.0,
         rehearsal=Block(blank, noise.noise, np.zeros((1, 1), np.int64)),

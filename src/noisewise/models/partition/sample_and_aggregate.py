@@ -32,17 +32,17 @@ from noisewise.models.partition.conjugate_regression import (
 from noisewise.models.partition.partition_moments import PartitionedTable, read_partitions
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import mapping, number, shown
-from noisewise.privacy.budget import Terms, terms, warn_of_large_epsilon
+from noisewise.privacy.budget import PrivacyTerms, privacy_terms, warn_of_large_epsilon
 from noisewise.privacy.lattice import Outside
 from noisewise.privacy.options import PrivacyOptions
 from noisewise.privacy.pipeline import (
-    Order,
     Payment,
+    ReleaseRequest,
     assemble,
     check_columns,
     refuse_unfit,
 )
-from noisewise.privacy.selection import parse_where, refuse_selection
+from noisewise.privacy.selection import parse_where, refuse_kept_records
 from noisewise.privacy.sources import open_source
 from noisewise.privacy.sum_plan import ProductSums, SumPlan, Sums, Whole
 
@@ -61,7 +61,7 @@ class RegressionQuestion:
     partitions: int
     prior: RegressionPrior
     fill: Mapping[str, float]
-    terms: Terms
+    terms: PrivacyTerms
     options: PrivacyOptions
 
     @property
@@ -89,8 +89,8 @@ class RegressionQuestion:
             (ProductSums(present, ((),)),), None, person, parse_where(self.options.where)
         )
 
-    def words(self) -> dict[str, Any]:
-        """Return the question as words for the release file."""
+    def model_entries(self) -> dict[str, Any]:
+        """Return the question as entries of the release file."""
         return {"x": self.x, "y": self.y, "coefficient": self.coefficient}
 
 
@@ -111,7 +111,7 @@ def regression_question(
         raise ArgumentError(f"y: must be one column that is not among x, not {shown(y)}")
     number_of_partitions = whole_number(partitions, "partitions", 1, MAX_PARTITIONS)
     chosen = prior_of(prior, len(covariates) + 1)
-    agreed = terms(options)
+    agreed = privacy_terms(options)
     columns = (*covariates, response)
     if agreed.guarantee.hides_size and chosen == Zellner():
         why = "with unit" if options.neighbours == "replace-one" else "under add-remove neighbours"
@@ -222,13 +222,13 @@ UNFITTED_ONE_IN = 20
 class PartitionQuery:
     """A question, how its partitions are fitted, and what draws the answer.
 
-    ``family`` and ``words`` go into the release file; ``power`` and ``share`` are those of
+    ``family`` and ``model_entries`` go into the release file; ``power`` and ``share`` are those of
     ``conjugate_regression``; ``rehearsal`` is the answer with zeros; ``draw`` makes the noisy one.
     """
 
     question: RegressionQuestion
     family: str
-    words: Mapping[str, Any]
+    model_entries: Mapping[str, Any]
     power: float
     share: float
     rehearsal: Block
@@ -238,36 +238,36 @@ class PartitionQuery:
 def publish_query(source: Any, query: PartitionQuery) -> PartitionRelease:
     """Read the table, fit its partitions, pay, and return the noisy answer as a Release."""
     _rehearse(query)
-    order = _order(query, {})
-    warn_of_large_epsilon(order.terms, order.options)
-    with Payment(order) as payment:
-        return _publish(source, query, order, payment)
+    request = _request(query, {})
+    warn_of_large_epsilon(request.terms, request.options)
+    with Payment(request) as payment:
+        return _publish(source, query, request, payment)
 
 
 def _publish(
-    source: Any, query: PartitionQuery, order: Order, payment: Payment
+    source: Any, query: PartitionQuery, request: ReleaseRequest, payment: Payment
 ) -> PartitionRelease:
     reader = open_source(source)
-    check_columns(reader, order, query.question.columns)
-    refuse_selection(reader.selection(), query.question.terms.guarantee.neighbours)
-    progress = order.options.progress
+    check_columns(reader, request, query.question.columns)
+    refuse_kept_records(reader.kept_records(), query.question.terms.guarantee.neighbours)
+    progress = request.options.progress
     table = read_partitions(reader, query.question.plan, query.question.partitions, progress)
-    _refuse_table(table, order, query.question)
+    _refuse_table(table, request, query.question)
     prior = query.question.prior.settled(table.rows)
     posteriors = fit(table.moments, query.question.index, prior, query.power, query.share)
     _refuse_fit(posteriors)
     receipt = payment.pay()
-    order = _order(query, prior.words())
+    request = _request(query, prior.model_entries())
     blocks = (query.draw(posteriors),)
-    release = assemble(order, {}, (), blocks, np.array([table.rows]), receipt)
+    release = assemble(request, {}, (), blocks, np.array([table.rows]), receipt)
     return cast(PartitionRelease, release)
 
 
-def _order(query: PartitionQuery, prior: Mapping[str, Any]) -> Order:
-    """Return the privacy core's order, with the prior's words in its model."""
-    return Order(
+def _request(query: PartitionQuery, prior: Mapping[str, Any]) -> ReleaseRequest:
+    """Return what is asked of the privacy core, with the prior among the model's entries."""
+    return ReleaseRequest(
         family=query.family,
-        model={**query.question.words(), **prior, **query.words},
+        model={**query.question.model_entries(), **prior, **query.model_entries},
         kinds=(),
         specify=lambda bounds: (),
         terms=query.question.terms,
@@ -279,14 +279,16 @@ def _order(query: PartitionQuery, prior: Mapping[str, Any]) -> Order:
 def _rehearse(query: PartitionQuery) -> None:
     """Assemble the release with zeros: what the wire refuses costs nothing here."""
     try:
-        order = _order(query, query.question.prior.words())
-        assemble(order, {}, (), (query.rehearsal,), np.zeros(1, np.int64), None)
+        request = _request(query, query.question.prior.model_entries())
+        assemble(request, {}, (), (query.rehearsal,), np.zeros(1, np.int64), None)
     except ReleaseError as error:
         raise ArgumentError(str(error)) from None
 
 
-def _refuse_table(table: PartitionedTable, order: Order, question: RegressionQuestion) -> None:
-    refuse_unfit(Sums((), np.array([table.rows]), table.missing, ()), order)
+def _refuse_table(
+    table: PartitionedTable, request: ReleaseRequest, question: RegressionQuestion
+) -> None:
+    refuse_unfit(Sums((), np.array([table.rows]), table.missing, ()), request)
     if table.rows < question.least_rows:
         most = table.rows * question.partitions // question.least_rows
         remedy = f"use partitions={most} or fewer" if most else "there are too few records"

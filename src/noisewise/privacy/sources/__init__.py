@@ -6,7 +6,8 @@ sums their columns (``arrow_columns``), by person where asked (``people``).
 
 Asked of an engine: ``ibis`` sends the queries of ``pushdown``, made of ``record_expressions``, over
 one ``snapshot``, and ``query_results`` puts the answers together. ``database_url`` opens a table by
-its URL; ``ibis_selection`` and ``spark_catalog`` tell which records a table keeps of another.
+its URL; ``ibis_kept_records`` and ``spark_kept_records`` say which records a table keeps of
+another; ``spark_logging`` keeps Spark's log from printing any.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ import pyarrow.dataset as ds
 
 from noisewise.artifact import ArgumentError
 from noisewise.privacy.sources.arrow import ArrowSource, TableBatches
-from noisewise.privacy.sources.arrow_datasets import DatasetBatches, dataset_selection
-from noisewise.privacy.sources.data_frames import PandasBatches, PolarsBatches, polars_selection
+from noisewise.privacy.sources.arrow_datasets import DatasetBatches, kept_records_of_dataset
+from noisewise.privacy.sources.data_frames import (
+    PandasBatches,
+    PolarsBatches,
+    kept_records_of_polars,
+)
 from noisewise.privacy.sources.files import open_files
 from noisewise.privacy.sum_plan import Source
 
@@ -44,9 +49,9 @@ def open_source(source: Any) -> Source:
     if _is_a(source, "pandas", "DataFrame"):
         return ArrowSource(PandasBatches(source))
     if _is_a(source, "polars", "DataFrame", "LazyFrame"):
-        return ArrowSource(PolarsBatches(source), selects=partial(polars_selection, source))
+        return ArrowSource(PolarsBatches(source), kept=partial(kept_records_of_polars, source))
     if isinstance(source, ds.Dataset):
-        return ArrowSource(DatasetBatches(source), selects=partial(dataset_selection, source))
+        return ArrowSource(DatasetBatches(source), kept=partial(kept_records_of_dataset, source))
     if isinstance(source, pa.RecordBatch):
         return ArrowSource(TableBatches(pa.Table.from_batches([source])))
     if isinstance(source, pa.Table):

@@ -114,10 +114,10 @@ class TableBatches:
 class ArrowSource:
     """Source over local data: one table, or several files that make up one."""
 
-    def __init__(self, *batches: Batches, selects: Callable[[], KeptRecords] = whole) -> None:
-        """Read the batches; ``selects`` tells which records a frame or dataset keeps, else all."""
+    def __init__(self, *batches: Batches, kept: Callable[[], KeptRecords] = whole) -> None:
+        """Read the batches; ``kept`` says which records a frame or dataset keeps, else all."""
         self._all = batches
-        self._selects = selects
+        self._kept = kept
 
     def check(self, numeric: tuple[str, ...], coded: tuple[str, ...]) -> None:
         """Raise where a column is not there once in every file, or not of a fitting type."""
@@ -134,9 +134,9 @@ class ArrowSource:
                 if known[column] is not None and not is_codable(known[column]):
                     raise not_codable(column, known[column])
 
-    def selection(self) -> KeptRecords:
+    def kept_records(self) -> KeptRecords:
         """Return which records it hands over."""
-        return guarded(self._selects, partial(self._all[0].explain, None))
+        return guarded(self._kept, partial(self._all[0].explain, None))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Return the plan's sums, in one pass; in two where records are weighed by person."""

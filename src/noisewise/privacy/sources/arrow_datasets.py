@@ -65,7 +65,7 @@ def is_text(dataset: ds.Dataset) -> bool:
     return any(is_text(child) for child in getattr(dataset, "children", ()))
 
 
-def dataset_selection(dataset: ds.Dataset) -> KeptRecords:
+def kept_records_of_dataset(dataset: ds.Dataset) -> KeptRecords:
     """Return what a dataset keeps: Arrow's filters look at one row at a time.
 
     A choice of row groups does not: which rows share a group depends on how many come before. A

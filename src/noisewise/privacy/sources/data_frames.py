@@ -150,7 +150,7 @@ def _polars_type(name: str, kind: pl.DataType) -> pa.DataType | None:
         return None
 
 
-def polars_selection(frame: pl.DataFrame | pl.LazyFrame) -> KeptRecords:
+def kept_records_of_polars(frame: pl.DataFrame | pl.LazyFrame) -> KeptRecords:
     """Return what a frame keeps of its table; a frame that is computed already keeps all of it."""
     import polars as pl
 

@@ -34,7 +34,7 @@ from noisewise.privacy.sources.arrow_columns import (
 from noisewise.privacy.sources.people import PeopleNumbers, Records, sum_capped
 from noisewise.privacy.sources.query_results import QueryResults
 from noisewise.privacy.sources.snapshot import snapshot
-from noisewise.privacy.sources.spark_catalog import spark_log_off
+from noisewise.privacy.sources.spark_logging import spark_log_off
 from noisewise.privacy.sum_plan import (
     Capped,
     CellCounts,
@@ -98,11 +98,11 @@ class IbisSource:
             if not _is_codable(types[column]):
                 raise not_codable(column, types[column])
 
-    def selection(self) -> KeptRecords:
+    def kept_records(self) -> KeptRecords:
         """Return which records the expression keeps of the table or view it is made from."""
-        from noisewise.privacy.sources.ibis_selection import ibis_selection
+        from noisewise.privacy.sources.ibis_kept_records import kept_records_of_ibis
 
-        return self._ask("looking up the table", lambda: ibis_selection(self._table))
+        return self._ask("looking up the table", lambda: kept_records_of_ibis(self._table))
 
     def sum(self, plan: SumPlan, progress: Progress | None = None) -> Sums:
         """Push the plan down and return its sums; ``progress`` is called once, at the end.

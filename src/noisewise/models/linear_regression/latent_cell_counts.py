@@ -1,4 +1,4 @@
-"""Tables of levels behind noisy counts: coordinates in which they can be sampled.
+"""Counts of records in the cells of factors, behind noisy ones: coordinates to sample them in.
 
 *One table of all factors*, where there are at most two (of few levels) or factors interact: cells
 N = n softmax(0, w), shares ~ Dirichlet(½), whole numbers relaxed. Every w is valid.
@@ -42,8 +42,8 @@ FITTING_ROUNDS = 30
 """Rounds of iterative proportional fitting of the first table (chosen)."""
 
 
-class Tables(NamedTuple):
-    """Counts at a point.
+class LatentCounts(NamedTuple):
+    """The counts behind the noise, at a point of the sampler.
 
     ``x_gram`` (stratum, column, column) of a covariate's level columns, ``y_gram`` of the
     response's; ``by_cells`` the counts within every set of factors that is asked for.
@@ -87,9 +87,9 @@ def wanted_cells(structure: Structure) -> list[tuple[int, ...]]:
     return sorted({b.within for b in structure.blocks if len(b.product) < 2})
 
 
-def tables_at(
+def latent_counts_at(
     w: jax.Array, n: jax.Array, noise: jax.Array, spreads: jax.Array, structure: Structure
-) -> Tables:
+) -> LatentCounts:
     """Return the tables at coordinates w.
 
     Args:
@@ -105,10 +105,10 @@ def tables_at(
     return _of_all(n * jnp.exp(log_share) + LEAST_CELL, structure, CELL_SHARE * log_share.sum())
 
 
-def _of_all(table: jax.Array, structure: Structure, log_density: jax.Array) -> Tables:
+def _of_all(table: jax.Array, structure: Structure, log_density: jax.Array) -> LatentCounts:
     by_stratum = table.reshape(structure.cells)
     x_grid, y_grid = structure.x_grid, structure.y_grid
-    return Tables(
+    return LatentCounts(
         jnp.einsum("ck,sc,cl->skl", x_grid, by_stratum, x_grid),
         jnp.einsum("ck,c,cl->kl", y_grid, table, y_grid),
         {
@@ -165,7 +165,7 @@ def _levels(structure: Structure) -> _Levels:
 
 def _of_pairs(
     w: jax.Array, n: jax.Array, noise: jax.Array, spreads: jax.Array, structure: Structure
-) -> Tables:
+) -> LatentCounts:
     known = _levels(structure)
     free, factor, across = known.free, known.factor, known.across
     m = len(structure.sizes)
@@ -204,12 +204,12 @@ def _of_pairs(
         ].reshape(-1)
         for within in wanted_cells(structure)
     }
-    return Tables(gram[None], gram, by_cells, value)
+    return LatentCounts(gram[None], gram, by_cells, value)
 
 
-def first_tables(
+def first_latent_counts(
     structure: Structure, counts: Mapping[tuple[int, ...], np.ndarray], n: float, noise: float
-) -> tuple[np.ndarray, Tables]:
+) -> tuple[np.ndarray, LatentCounts]:
     """Return coordinates of valid tables near noisy counts, and the tables."""
     if not structure.pairwise:
         table = _fitted(structure, counts, n, noise)
@@ -233,7 +233,9 @@ def first_tables(
     begin = sum(c - 1 for c in sizes)
     spreads = jnp.full(len(pairs(structure)), LOG_ASSOCIATION)
     while True:
-        tables = tables_at(jnp.asarray(w), jnp.asarray(n), jnp.asarray(noise), spreads, structure)
+        tables = latent_counts_at(
+            jnp.asarray(w), jnp.asarray(n), jnp.asarray(noise), spreads, structure
+        )
         if np.linalg.eigvalsh(np.asarray(tables.y_gram))[0] > 0:
             return w, tables
         w[begin:] *= 0.5

@@ -1,7 +1,8 @@
-"""The kinds of release a file may hold, one per model.
+"""The forms of release a file may hold, one per model.
 
 A model registers its form when it is imported; reading a file asks the form whether the parts of
-the release fit each other. The file calls the model's name ``family``.
+the release fit each other. A form has the name of its model, which the file calls ``family``; a
+``kind`` is always that of a statistic.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class ReleaseForm:
     """What a release of one model holds, as far as the file itself can tell.
 
     ``statistics`` are the kinds of which the release must hold at least one. ``check`` raises a
-    ReleaseError where the model's words (``Release.model``) and the statistics do not fit.
+    ReleaseError where the model's entries (``Release.model``) and the statistics do not fit.
     ``release_type`` is the class that stands for such a release.
     """
 

@@ -1,16 +1,12 @@
-"""Spark: which records a name in its catalog keeps, and how its log is kept from printing one.
+"""Which records a name in Spark's catalog keeps of the table behind it.
 
 A table of the catalog keeps all of its records; a view is read by its plan, as Spark has resolved
-it, against a list of safe steps (`spark_selection`). Neither may stand for text files, in which
-Spark may drop, split or retype records because of others. Spark writes a cell that
-failed to standard error; while noisewise reads, its log is off (`spark_log_off`).
+it, against a list of safe steps (`kept_records_of_spark`). Neither may stand for text files, in
+which Spark may drop, split or retype records because of others.
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,17 +40,11 @@ SPARK_ROW_BY_ROW = (
 )
 """Expressions of Spark that are made of one row alone (chosen)."""
 
-TASK_PATIENCE_S = 5.0
-"""Wait so long for Spark's other tasks, which may still fail at a record of their own (chosen)."""
-
-LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark's own loggers, which write what Spark has answered."""
-
 _STEPS, _ROW_BY_ROW = frozenset(SPARK_STEPS.split()), frozenset(SPARK_ROW_BY_ROW.split())
 _TYPED_FILES, _TEXT_FILES = frozenset(TYPED_FILES.split()), frozenset(TEXT_FILES.split())
 
 
-def spark_selection(session: Any, name: str, schema: str | None) -> KeptRecords:
+def kept_records_of_spark(session: Any, name: str, schema: str | None) -> KeptRecords:
     """Return what a table or view of Spark keeps of the table behind it."""
     quoted = ".".join(f"`{part.replace('`', '``')}`" for part in (schema, name) if part)
     is_table = session.catalog.getTable(quoted).tableType in TABLES
@@ -63,10 +53,10 @@ def spark_selection(session: Any, name: str, schema: str | None) -> KeptRecords:
         hidden = unknown(f"the view {name!r}, whose definition the engine does not tell")
         return ALL if is_table else hidden
     plan = frame._jdf.queryExecution().analyzed()
-    return _table_selection(plan) if is_table else strictest(_steps(plan))
+    return _kept_of_table(plan) if is_table else strictest(_steps(plan))
 
 
-def _table_selection(plan: Any) -> KeptRecords:
+def _kept_of_table(plan: Any) -> KeptRecords:
     """Return what a table of the catalog keeps, whatever Spark does to its columns on reading."""
     while plan.children().size() == 1:
         plan = plan.children().apply(0)
@@ -121,54 +111,3 @@ def _is_row_by_row(expression: Any) -> bool:
 
 def _each(sequence: Any) -> Iterator[Any]:
     return (sequence.apply(i) for i in range(sequence.size()))
-
-
-@contextlib.contextmanager
-def spark_log_off(backend: Any) -> Iterator[None]:
-    """Switch Spark's log off within the block, and set it back after; other engines have none."""
-    if getattr(backend, "name", "") != "pyspark":
-        yield
-        return
-    with _python_loggers_off(), _java_log_off(backend._session):
-        yield
-
-
-@contextlib.contextmanager
-def _python_loggers_off() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
-
-
-@contextlib.contextmanager
-def _java_log_off(session: Any) -> Iterator[None]:
-    """Set the root log level; Spark Connect runs elsewhere and prints nothing here."""
-    context = getattr(session, "_sc", None)
-    if context is None:
-        yield
-        return
-    level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
-    context.setLogLevel("OFF")
-    try:
-        yield
-    except BaseException:
-        _let_tasks_end(context)
-        raise
-    finally:
-        context.setLogLevel(level)
-
-
-def _let_tasks_end(context: Any) -> None:
-    """Wait until no task runs any more; each may log a failure after the first was reported."""
-    tracker = context._jsc.sc().statusTracker()
-    end = time.monotonic() + TASK_PATIENCE_S
-    while time.monotonic() < end:
-        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
-            return
-        time.sleep(0.05)

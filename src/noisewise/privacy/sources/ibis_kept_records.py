@@ -2,12 +2,12 @@
 
 Three readers, one rule: only what is listed here is safe, and a step that is not known is not.
 
-- An expression is a tree of operations; each is looked up in a list (`ibis_selection`).
+- An expression is a tree of operations; each is looked up in a list (`kept_records_of_ibis`).
 - A name in it is a table or a view. Ibis calls both a table; the database's own catalog knows
-  (`stored_selection`). Engines other than the four named there are believed: there the owner
+  (`kept_records_of_name`). Engines other than the four named there are believed: there the owner
   vouches for the table.
-- A view's definition may hold columns of one table and a WHERE, nothing else (`view_selection`).
-  One whose definition cannot be seen is not known to be safe.
+- A view's definition may hold columns of one table and a WHERE, nothing else
+  (`kept_records_of_view`). One whose definition cannot be seen is not known to be safe.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import sqlglot
 from sqlglot import exp
 
 from noisewise.privacy.selection import ALL, KeptRecords, some, strictest, unknown
-from noisewise.privacy.sources.arrow_datasets import dataset_selection, is_text
-from noisewise.privacy.sources.data_frames import polars_selection
-from noisewise.privacy.sources.spark_catalog import spark_selection
+from noisewise.privacy.sources.arrow_datasets import is_text, kept_records_of_dataset
+from noisewise.privacy.sources.data_frames import kept_records_of_polars
+from noisewise.privacy.sources.spark_kept_records import kept_records_of_spark
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -123,7 +123,7 @@ _IBIS_FILTERS = {
 _SQL_ROW_BY_ROW = frozenset(SQL_ROW_BY_ROW.split())
 
 
-def ibis_selection(table: ir.Table) -> KeptRecords:
+def kept_records_of_ibis(table: ir.Table) -> KeptRecords:
     """Return what an Ibis table keeps of the records in the table it is made from."""
     steps = [_ibis_step(node) for node in table.op().find(ops.Node)]
     bases = sum(isinstance(node, ops.PhysicalTable) for node in table.op().find(ops.Node))
@@ -140,31 +140,31 @@ def _ibis_step(node: Any) -> KeptRecords:
     if kind in _IBIS_FILTERS:
         return some(_IBIS_FILTERS[kind])
     if kind is ops.InMemoryTable:
-        return _memory_selection(node.data.obj)
+        return _kept_of_memory(node.data.obj)
     if kind is ops.DatabaseTable:
-        return stored_selection(node.source, node.name, node.namespace.database)
+        return kept_records_of_name(node.source, node.name, node.namespace.database)
     return unknown(IBIS_WORDS.get(kind.__name__, f"the Ibis operation {kind.__name__}"))
 
 
-def _memory_selection(data: Any) -> KeptRecords:
+def _kept_of_memory(data: Any) -> KeptRecords:
     """Return what the object behind `ibis.memtable` keeps, which may be a query itself."""
     if isinstance(data, ds.Dataset):
-        return strictest([_text_reader() if is_text(data) else ALL, dataset_selection(data)])
+        return strictest([_text_reader() if is_text(data) else ALL, kept_records_of_dataset(data)])
     library = type(data).__module__.partition(".")[0]
     if library == "polars":
-        return polars_selection(data)
+        return kept_records_of_polars(data)
     if library == "pandas" or isinstance(data, pa.Table | pa.RecordBatch):
         return ALL
     return unknown("an object in memory that cannot be looked into")
 
 
-def stored_selection(backend: Any, name: str, schema: str | None) -> KeptRecords:
+def kept_records_of_name(backend: Any, name: str, schema: str | None) -> KeptRecords:
     """Return what a name in a database keeps of the table behind it."""
     readers: dict[str, Callable[[Any, str, str | None, int], KeptRecords]] = {
-        "duckdb": _duckdb_selection,
-        "postgres": _postgres_selection,
-        "polars": _polars_name_selection,
-        "pyspark": _spark_name_selection,
+        "duckdb": _kept_of_duckdb,
+        "postgres": _kept_of_postgres,
+        "polars": _kept_of_polars_name,
+        "pyspark": _kept_of_spark_name,
     }
     read = readers.get(backend.name)
     return ALL if read is None else read(backend, name, schema, MAX_VIEW_DEPTH)
@@ -174,7 +174,7 @@ def _hidden_view(name: str) -> KeptRecords:
     return unknown(f"the view {name!r}, whose definition the engine does not tell")
 
 
-def _duckdb_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+def _kept_of_duckdb(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
     """Look up a name as DuckDB does: without regard to case, temporary ones first."""
     where = "lower({0}_name) = lower(?) AND (? IS NULL OR lower(schema_name) = lower(?))"
     asked = [name, schema, schema]
@@ -184,17 +184,17 @@ def _duckdb_selection(backend: Any, name: str, schema: str | None, depth: int) -
     if not views:
         tables = f"SELECT 1 FROM duckdb_tables() WHERE {where.format('table')}"
         known = backend.con.execute(tables, asked).fetchall()
-        return ALL if known else _file_selection(name)
+        return ALL if known else _kept_of_file(name)
     if len(views) > 1 or not views[0][0] or not depth:
         return _hidden_view(name)
 
     def below(inner: str, schema: str | None) -> KeptRecords:
-        return _duckdb_selection(backend, inner, schema, depth - 1)
+        return _kept_of_duckdb(backend, inner, schema, depth - 1)
 
-    return view_selection(name, views[0][0], "duckdb", below)
+    return kept_records_of_view(name, views[0][0], "duckdb", below)
 
 
-def _file_selection(name: str) -> KeptRecords:
+def _kept_of_file(name: str) -> KeptRecords:
     """Return what a name keeps that is no table: DuckDB then looks for a file of that name."""
     if name.lower().endswith(PARQUET_ENDINGS):
         return ALL
@@ -209,7 +209,7 @@ def _text_reader() -> KeptRecords:
     )
 
 
-def _postgres_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+def _kept_of_postgres(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
     """Look up a name in a transaction of its own, or the owner's connection would stay in one."""
     from psycopg import sql
 
@@ -230,23 +230,23 @@ def _postgres_selection(backend: Any, name: str, schema: str | None, depth: int)
         return _hidden_view(name)
 
     def below(inner: str, schema: str | None) -> KeptRecords:
-        return _postgres_selection(backend, inner, schema, depth - 1)
+        return _kept_of_postgres(backend, inner, schema, depth - 1)
 
-    return view_selection(name, definition, "postgres", below)
+    return kept_records_of_view(name, definition, "postgres", below)
 
 
-def _polars_name_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+def _kept_of_polars_name(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
     """Return what a name of Ibis's Polars keeps: it stands for a lazy frame, which is a plan."""
     frame = backend._tables.get(name)
-    return _hidden_view(name) if frame is None else polars_selection(frame)
+    return _hidden_view(name) if frame is None else kept_records_of_polars(frame)
 
 
-def _spark_name_selection(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
+def _kept_of_spark_name(backend: Any, name: str, schema: str | None, depth: int) -> KeptRecords:
     """Return what a table, or a view's plan as Spark has resolved it, keeps."""
-    return spark_selection(backend._session, name, schema)
+    return kept_records_of_spark(backend._session, name, schema)
 
 
-def view_selection(name: str, definition: str, dialect: str, below: Below) -> KeptRecords:
+def kept_records_of_view(name: str, definition: str, dialect: str, below: Below) -> KeptRecords:
     """Return what a view keeps of the table it is made from."""
     try:
         statement = sqlglot.parse_one(definition, read=dialect)
@@ -280,10 +280,10 @@ def _origin(name: str, origin: exp.Expression, below: Below) -> KeptRecords:
         return _unsafe_view(name)
     if isinstance(origin.this, exp.Identifier):
         return below(origin.name, origin.text("db") or None)
-    return _reader_selection(name, origin.this)
+    return _kept_of_reader(name, origin.this)
 
 
-def _reader_selection(name: str, reader: exp.Expression) -> KeptRecords:
+def _kept_of_reader(name: str, reader: exp.Expression) -> KeptRecords:
     """Return what a function of DuckDB behind FROM keeps of the files that it reads."""
     anonymous = isinstance(reader, exp.Anonymous)
     function = (reader.name if anonymous else type(reader).__name__).lower()

@@ -1,13 +1,10 @@
-"""A release as data frames, and small tables for notebooks.
+"""A release as data frames: its numbers in box units, or in the user's.
 
-pandas is loaded only when a data frame is asked for. Tables for notebooks are HTML fragments that
-follow the notebook's own colours.
+pandas is loaded only when a data frame is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,23 +53,3 @@ def user_table(release: Release) -> pd.DataFrame:
     if not frames:  # no statistic has sums in the user's units
         return box_table(release).iloc[:0].rename(columns={"noise_scale": "noise_sd"})
     return pd.concat(frames, ignore_index=True)
-
-
-MOST_ROWS = 12
-"""Rows that a notebook shows (chosen)."""
-
-
-def fragment(
-    title: str, sentences: Sequence[str], head: Sequence[str], rows: Sequence[Sequence[str]]
-) -> str:
-    """Return a title, sentences and a table, all escaped; of many rows the first ones."""
-    paragraphs = "".join(f"<p>{escape(s)}</p>" for s in sentences if s)
-    titles = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
-        for row in rows[:MOST_ROWS]
-    )
-    left = len(rows) - MOST_ROWS
-    more = f"<p>and {left} more rows</p>" if left > 0 else ""
-    table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<div><strong>{escape(title)}</strong>{paragraphs}{table}{more}</div>"
