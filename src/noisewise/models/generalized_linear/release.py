@@ -10,14 +10,14 @@ from noisewise.models.base import Owner, Word
 from noisewise.models.generalized_linear import LogisticRegressionRelease
 from noisewise.privacy import arguments
 from noisewise.privacy.arguments import PrivateBounds
-from noisewise.privacy.budget import terms
+from noisewise.privacy.budget import privacy_terms
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import Order, publish
+from noisewise.privacy.pipeline import ReleaseRequest, publish
 
 Limits = Mapping[str, tuple[float, float] | Bounds | PrivateBounds]
 """Bounds by column."""
@@ -95,13 +95,13 @@ def release_sums(
     columns = (*covariates, y)
     limits = arguments.all_bounds(columns, bounds, ())
     groups = arguments.groups(options.groups)
-    agreed = terms(options, None if groups is None else groups.column)
+    agreed = privacy_terms(options, None if groups is None else groups.column)
 
     def specify(settled: Mapping[str, Bounds]) -> tuple[Statistic, ...]:
         sums: tuple[Statistic, ...] = (Gram(columns, agreed.count),)
         return (*sums, Clamped(columns)) if count_clamped else sums
 
-    order = Order(
+    request = ReleaseRequest(
         family=family,
         model={"x": covariates, "y": y},
         kinds=tuple(s.kind for s in specify({})),
@@ -114,7 +114,7 @@ def release_sums(
         dated=arguments.dated_columns(bounds),
         least_records=len(columns) + 1,
     )
-    return publish(source, order)
+    return publish(source, request)
 
 
 WORDS = (
