@@ -1,4 +1,4 @@
-"""Logistic, probit and Poisson regression: plain, slow and obvious, nothing shared with the library.
+"""Logistic, probit and Poisson regression: plain, slow, obvious, and nothing of the library in it.
 
 Everything about a response given normal covariates follows from one direction: with u = bᵀz / |b|,
 and w any direction at right angles to b, y depends on z through u alone, so that
@@ -67,7 +67,7 @@ def draw_responses(rng: np.random.Generator, link: str, t: np.ndarray) -> np.nda
 def whitened_sums(
     rng: np.random.Generator, link: str, a: float, b: np.ndarray, n: int, size: int
 ) -> np.ndarray:
-    """(Σ y, Σ y z) / n of data sets whose normal covariates have mean 0 and covariance I exactly."""
+    """(Σ y, Σ y z) / n of data sets with normal covariates, whitened by their own moments."""
     d, found = len(b), []
     for _ in range(size // 500):
         z = rng.standard_normal((500, n, d))

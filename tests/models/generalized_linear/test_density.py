@@ -15,34 +15,9 @@ from noisewise.models.generalized_linear.covariate_nodes import box_nodes
 from noisewise.models.generalized_linear.density import Layout, target
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 from noisewise.models.generalized_linear.starting_values import variance_units
-from noisewise.models.linear_regression.problem import Units
 from noisewise.numerics.matrices import UNROLLED, entries
-from noisewise.priors import Predictor
+from tests.models.generalized_linear.problems import PRIOR, problem
 from tests.reference import generalized_reference as reference
-
-PRIOR = Predictor(level=0.3, level_sd=1.7, slopes_sd=1.2)
-
-
-def problem(
-    d: int, *, link: str = "logistic", mechanism: str = "laplace", noisy_n: bool = False,
-    n: int = 90, scale: float = 4.0, law: str = "normal", seed: int = 1,
-) -> GeneralizedProblem:  # fmt: skip
-    """Sums of simulated records in the box, no indicators."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(0.1, 0.3, (n, d)) @ (np.eye(d) + 0.3 * np.tri(d, d, -1))
-    y = reference.draw_responses(rng, link, 0.2 + x.sum(axis=1))
-    largest = 12.0 if link == "poisson" else 1.0
-    box = 2 * y / largest - 1
-    rows, columns = np.triu_indices(d)
-    sums = np.concatenate([(x.T @ x)[rows, columns], x.sum(axis=0), [n] * noisy_n])
-    response = np.append(box.sum(), box @ x)
-    return GeneralizedProblem(
-        link, tuple(f"x{i}" for i in range(d)), "y", np.arange(d), np.zeros(d, bool),
-        (sums + rng.laplace(0, scale, len(sums)))[None],
-        (response + rng.laplace(0, scale, d + 1))[None], np.array([float(n)]), noisy_n, scale,
-        mechanism, Units(np.append(np.zeros(d), largest / 2), np.append(np.ones(d), largest / 2)),
-        None, PRIOR, law,
-    )  # fmt: skip
 
 
 def points(rng: np.random.Generator, given: GeneralizedProblem, count: int) -> np.ndarray:
