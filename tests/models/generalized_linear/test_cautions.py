@@ -11,6 +11,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import Bounds
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
+from noisewise.models.generalized_linear.problem import generalized_problem
 from tests.models.generalized_linear.problems import CHAINS, DRAWS, records, release
 from tests.reference import generalized_reference as reference
 
@@ -115,7 +116,6 @@ def test_noise_alone_does_not_refuse_a_binary_response() -> None:
         (0.5, {"model": "poisson"}, "a poisson regression needs counts, with bounds from 0"),
         (1.0, {"model": "cloglog"}, "inferred as .*logistic, probit, poisson, not 'cloglog'"),
         (1.0, {"model": "logistic", "method": "exact"}, "method: must be one of clt, naive"),
-        (1.0, {"model": "logistic", "law": "hats"}, "law: must be 'box' or 'normal', not 'hats'"),
         (1.0, {"model": "logistic", "x": "z"}, "z"),
         (1.0, {"model": "logistic", "y": "x"}, r"with bounds \(0, 1\); 'x' has \(0, 100\)"),
         (1.0, {"model": "logistic", "prior": 3}, r"must be a nw\.priors\.Predictor, not int"),
@@ -126,6 +126,11 @@ def test_noise_alone_does_not_refuse_a_binary_response() -> None:
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(largest: float, asked: dict[str, object], word: str) -> None:
     refused(release(records(200), largest), word, **asked)
+
+
+def test_an_unknown_law_of_covariates_is_refused() -> None:
+    with pytest.raises(nw.ArgumentError, match="law: must be 'box' or 'normal', not 'hats'"):
+        generalized_problem(release(records(200)), "logistic", law="hats")
 
 
 def test_several_releases_are_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 from noisewise.models.generalized_linear import covariate_density
 from noisewise.models.generalized_linear.clt import density_data, layout_of, nodes_of
 from noisewise.models.generalized_linear.covariate_nodes import box_nodes
-from noisewise.models.generalized_linear.density import Layout, target
+from noisewise.models.generalized_linear.density import Layout, parts, target
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 from noisewise.models.generalized_linear.starting_values import variance_units
 from noisewise.numerics.matrices import UNROLLED, entries
@@ -58,17 +58,20 @@ def plain_coordinates(given: GeneralizedProblem, v: np.ndarray) -> tuple[list[np
     layout = layout_of(given, nodes=False)
     d, first = layout.d, layout.covariates
     unit, n = jnp.asarray(variance_units(given)[0]), jnp.asarray(given.n[0])
+    data = density_data(given, None)._replace(unit=unit, n=n)
     rows, columns = np.tril_indices(d)
 
     def mapped(w: jax.Array) -> jax.Array:
-        at, _ = covariate_density.covariates(w[:first], d, n, unit, noisy_n=given.noisy_n)
+        p = parts(w, data, layout)
+        at = p.at
         share = at.factor @ at.factor.T
         # u is log a less the log deviation that other covariates leave of each column.
         alone = -0.5 * jnp.log(jnp.diagonal(jnp.linalg.inv(share)))
         log_a2 = 2 * (w[first - d : first] + alone)
         count = [at.n[None]] if given.noisy_n else []
         scatter = (at.n * share)[rows, columns]
-        return jnp.concatenate([at.mean, scatter, *count, log_a2, w[first:]])
+        rest = [p.level[None], p.slopes, p.eta]
+        return jnp.concatenate([at.mean, scatter, *count, log_a2, *rest])
 
     value = np.asarray(mapped(jnp.asarray(v)))
     slope = jax.jit(jax.jacfwd(mapped))(jnp.asarray(v))
