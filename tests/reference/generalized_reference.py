@@ -73,9 +73,9 @@ def whitened_sums(
         z = rng.standard_normal((500, n, d))
         z -= z.mean(axis=1, keepdims=True)
         factor = np.linalg.cholesky(np.einsum("sni,snj->sij", z, z) / n)
-        z = np.linalg.solve(factor, z.transpose(0, 2, 1)).transpose(0, 2, 1)
-        y = draw_responses(rng, link, a + z @ b)
-        found.append(np.column_stack([y.mean(axis=1), np.einsum("sn,sni->si", y, z) / n]))
+        white = np.linalg.solve(factor, z.transpose(0, 2, 1)).transpose(0, 2, 1)
+        y = draw_responses(rng, link, a + white @ b)
+        found.append(np.column_stack([y.mean(axis=1), np.einsum("sn,sni->si", y, white) / n]))
     return np.concatenate(found)
 
 

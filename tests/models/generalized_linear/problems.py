@@ -72,7 +72,7 @@ def records(
 
 def release(tables: list[np.ndarray] | np.ndarray, largest: float = 1.0, **words: Any) -> Release:
     """A linear regression's release of tables (x, y), noise of scale 5 unless said."""
-    single = isinstance(tables, np.ndarray)
     limits = {"x": (0.0, 100.0), "y": (0.0, largest)}
-    given = {"scale": 5.0, "grouped": not single, **words}
-    return regressions.release([tables] if single else list(tables), limits, **given)
+    if isinstance(tables, np.ndarray):
+        return regressions.release([tables], limits, **{"scale": 5.0, "grouped": False, **words})
+    return regressions.release(tables, limits, **{"scale": 5.0, **words})

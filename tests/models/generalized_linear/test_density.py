@@ -88,9 +88,10 @@ def plain_coordinates(given: GeneralizedProblem, v: np.ndarray) -> tuple[list[np
 def dense(given: GeneralizedProblem, v: np.ndarray, *, nodes: bool = False) -> float:
     """The oracle's log density with respect to v."""
     (mean, scatter, n, log_a2, level, slopes, eta), volume = plain_coordinates(given, v)
-    law = None
+    law: tuple[np.ndarray, np.ndarray] | None = None
     if nodes:
-        law = tuple(box_nodes(*MOMENTS[len(mean)], given.indicators))
+        made = box_nodes(*MOMENTS[len(mean)], given.indicators)
+        law = made.z, made.weight
     return volume + reference.log_density(
         given.link, given.covariates[0], given.response[0], given.noise_scale, given.mechanism,
         (float(given.units.centre[-1]), float(given.units.half[-1])),

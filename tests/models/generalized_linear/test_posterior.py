@@ -12,6 +12,7 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import Release
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior, PoissonPosterior
+from noisewise.report import html
 from tests.models.generalized_linear.problems import CHAINS, DRAWS, records, release
 from tests.reference import generalized_reference as reference
 
@@ -81,7 +82,6 @@ def test_turning_y_round_turns_the_coefficients_round(post: GeneralizedPosterior
     block = turned.block("gram")
     # The same noise, mirrored: y_b -> -y_b turns Σ y and Σ y x, and no other sum.
     signs = np.array([(-1.0) ** p.count(1) for p in block.statistic.products])  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(np.abs(block.values - plain.block("gram").values).shape[0], 5)
     values = (plain.block("gram").values * signs[:, None]).astype(np.int64)
     from dataclasses import replace
 
@@ -133,18 +133,15 @@ def test_effects_are_odds_ratios_and_average_slopes(post: GeneralizedPosterior) 
         np.quantile(np.exp(10 * post.draws["x"]), [0.025, 0.5, 0.975]),
     )
     x = records()[:, 0]
-    true = (
-        10
-        * SLOPE
-        * np.mean([reference.derivative("logistic", 1, INTERCEPT + SLOPE * v) for v in x])
-    )
+    slopes = [reference.derivative("logistic", 1, INTERCEPT + SLOPE * v) for v in x]
+    true = 10 * SLOPE * np.mean(slopes)
     assert row["average_effect_lower"] < true < row["average_effect_upper"]
     ends = row["average_effect_upper"] - row["average_effect_lower"]
     assert ends < 0.5 * true
-    once = post.effects(interval=0.5).loc["x"]
-    assert once["per"] == 1
-    wide = once["odds_ratio_upper"] - once["odds_ratio_lower"]
-    assert 0 < wide < post.effects().loc["x", "odds_ratio_upper"] - 1
+    half, whole = post.effects(interval=0.5), post.effects()
+    assert half["per"].tolist() == [1.0]
+    widths = [t["odds_ratio_upper"] - t["odds_ratio_lower"] for t in (half, whole)]
+    assert 0 < float(widths[0].iloc[0]) < 0.5 * float(widths[1].iloc[0])
     for words, said in (
         ({"per": {"z": 1}}, "per: 'z' is no covariate"),
         ({"interval": 2}, "interval"),
@@ -173,9 +170,9 @@ def test_the_page_shows_odds_ratios(post: GeneralizedPosterior) -> None:
     page = nw.report.render(post)
     assert "What one unit of a covariate multiplies the odds by" in page
     assert "probability of y" in page
-    low, high = post.effects().loc["x", ["odds_ratio_lower", "odds_ratio_upper"]]
-    assert f"x {low:.4g}"[:6] in page
-    assert high > low
+    row = post.effects().iloc[0]
+    low, high = (html.number(float(row[f"odds_ratio_{end}"])) for end in ("lower", "upper"))
+    assert f"x {low} to {high}" in page
 
 
 def test_what_noise_costs_is_known(post: GeneralizedPosterior) -> None:
@@ -247,7 +244,7 @@ def test_other_noise_and_secret_sizes(kind: str) -> None:
     """Both find the truth within three deviations and converge."""
     tables = [records(3000, seed=i) for i in range(1 + 2 * ("groups" in kind))]
     words = {"mechanism": "gaussian"} if kind == "gaussian" else {"secret_n": True}
-    given = release(tables if "groups" in kind else tables[0], **words)  # type: ignore[arg-type]
+    given = release(tables if "groups" in kind else tables[0], **words)
     found = inferred(given)
     assert found.converged
     for name, truth in (("x", SLOPE), ("intercept", INTERCEPT)):

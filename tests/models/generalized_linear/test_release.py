@@ -30,16 +30,14 @@ def table(link: str = "logistic", n: int = 1500) -> pd.DataFrame:
 
 
 def logistic(source: Any, **words: Any) -> LogisticRegressionRelease:
-    return nw.release.logistic_regression(
-        source, **({"x": "x", "y": "y", "bounds": {"x": (0, 100)}, "epsilon": 2.0} | words)
-    )
+    given: dict[str, Any] = {"x": "x", "y": "y", "bounds": {"x": (0, 100)}, "epsilon": 2.0}
+    return nw.release.logistic_regression(source, **{**given, **words})
 
 
 def counts(source: Any, **words: Any) -> PoissonRegressionRelease:
     limits = {"x": (0, 100), "y": (0, 20)}
-    return nw.release.poisson_regression(
-        source, **({"x": "x", "y": "y", "bounds": limits, "epsilon": 2.0} | words)
-    )
+    given: dict[str, Any] = {"x": "x", "y": "y", "bounds": limits, "epsilon": 2.0}
+    return nw.release.poisson_regression(source, **{**given, **words})
 
 
 def test_a_file_of_a_logistic_regression_is_one(tmp_path: Path) -> None:
