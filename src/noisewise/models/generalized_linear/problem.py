@@ -182,6 +182,8 @@ def _check_response(problem: RegressionProblem, link: str) -> None:
             f"model: a {link} regression needs a response that is 0 or 1, with bounds (0, 1); "
             f"{problem.y!r} has ({lower:g}, {upper:g})"
         )
+    if not problem.z.any():
+        return  # A blank release, as checks and plans make it: no data, and no noise.
     squares = problem.z[:, square_positions(len(problem.x) + 1)[-1]]
     off = np.abs(squares - _records(problem)) / _noise_sd(problem)
     if off.max() > BINARY_DEVIATIONS:
