@@ -205,13 +205,14 @@ def test_the_order_of_columns_does_not_matter() -> None:
     other = replace(given, covariates=product, response=given.response[:, [0, 2, 1]])
     first = layout.covariates
     for v in points(np.random.default_rng(6), given, 3):
-        (mean, scatter, *_), volume = plain_coordinates(given, v)
+        (mean, scatter, _, _, level, slopes, _), volume = plain_coordinates(given, v)
         factor = np.linalg.cholesky(scatter[::-1, ::-1] / given.n[0])
+        white = factor.T @ (slopes / np.sqrt(np.diagonal(scatter) / given.n[0]))[::-1]
         w = covariate_density.warped(mean[::-1], factor, variance_units(other)[0])
         turn = np.array([0, 2, 1])
         # log a has the same two values in the other order; u is relative to the same deviations.
         swapped = np.concatenate([
-            w, v[first - 2 : first][::-1], v[first : first + 3][turn], v[first + 3 :][turn]
+            w, v[first - 2 : first][::-1], level, white, v[first + 3 :][turn]
         ])  # fmt: skip
         _, volume_there = plain_coordinates(other, swapped)
         here, there = (densities(p, x[None], layout)[0] for p, x in

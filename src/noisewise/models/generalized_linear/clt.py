@@ -32,7 +32,7 @@ from noisewise.models.generalized_linear.response_moments import NodeArrays, nod
 from noisewise.models.generalized_linear.starting_values import starting_values, variance_units
 from noisewise.models.linear_regression import batching
 from noisewise.numerics.convergence import diagnose_groups
-from noisewise.numerics.matrices import UNROLLED, entries, listed, stacked
+from noisewise.numerics.matrices import UNROLLED, entries, listed, solve_upper, stacked
 
 ITERATIONS_PER_CALL = 50
 """Iterations of one compiled call of the sampler (chosen)."""
@@ -204,8 +204,7 @@ def _box_draws(
 
     def one(v: Any, unit: Any, n: jax.Array) -> tuple[Any, ...]:
         at, _ = covariate_density.covariates(v[:first], d, n, unit, noisy_n=layout.noisy_n)
-        rows = [sum(e**2 for e in at.factor[i, : i + 1]) for i in range(d)]
-        slopes = [v[first + 1 + i] / jnp.sqrt(rows[i]) for i in range(d)]
+        slopes = solve_upper(at.factor, v[first + 1 : first + 1 + d])
         intercept = v[first] - sum(s * m for s, m in zip(slopes, at.mean, strict=True))
         second = [
             [sum(at.factor[i, k] * at.factor[j, k] for k in range(min(i, j) + 1))
@@ -240,7 +239,7 @@ def _looped_box_draws(
             v[:first], d, data.n, data.unit, noisy_n=layout.noisy_n
         )
         second = at.factor @ at.factor.T
-        slopes = v[first + 1 : first + 1 + d] / jnp.sqrt(jnp.diagonal(second))
+        slopes = solve_upper(at.factor, v[first + 1 : first + 1 + d])
         theta = jnp.append(slopes, v[first] - slopes @ at.mean)
         return theta, at.mean, second + jnp.outer(at.mean, at.mean)
 

@@ -1,9 +1,9 @@
 """The posterior density of the covariates' sums and of a generalized linear model's coefficients.
 
 Coordinates: those of the covariates (``covariate_density.py``); the predictor a at the records'
-mean; γ_j, the slope per standard deviation of column j among the records; and, for Laplace
-noise, η_j of every response sum, whose noise is a normal one of variance 2 b² exp(η_j), exp(η_j)
-being exponential. With x̄ and L behind the covariates' sums, b_k = Σ_j γ_j L_jk / sd_j, and
+mean; b, the predictor's coefficients on the whitened covariates, t = a + bᵀz; and, for Laplace
+noise, η_j of every response sum, whose noise is a normal one of variance 2 s² exp(η_j), exp(η_j)
+being exponential. With x̄ and L behind the covariates' sums,
 
     (Σ y, Σ y x) = n M m,   covariance n M R Mᵀ,   M = [[1, 0], [x̄, L]]
 
@@ -12,7 +12,10 @@ sums are
 
     N( n/h (M m - c (1, x̄)),  n/h² M R Mᵀ + diag(noise) ).
 
-Prior: a ~ N(a₀, s_a²), γ_j ~ N(0, s²/d), which depend on the covariates through the records alone.
+Prior: a ~ N(a₀, s_a²), γ_j ~ N(0, s²/d) for the slope per standard deviation of column j among the
+records, b_k = Σ_j γ_j L_jk / sd_j. It depends on the covariates through the records alone. The
+sampler moves b, which the sums determine; γ given them moves with every correlation (twice the
+steps for as many effective draws on the real tables of the study).
 """
 
 from __future__ import annotations
@@ -105,11 +108,16 @@ class DensityData(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a coordinate vector stands for."""
+    """What a coordinate vector stands for.
+
+    ``base`` holds the log density of the covariates and the volume of γ in units of b; ``white`` is
+    b, ``slopes`` γ.
+    """
 
     at: Point
     base: jax.Array
     level: jax.Array
+    white: Matrix
     slopes: Matrix
     eta: Matrix
 
@@ -119,32 +127,19 @@ def parts(v: Matrix, data: DensityData, layout: Layout) -> Parts:
     d, first = layout.d, layout.covariates
     unit = entries(data.unit, 1) if is_entries(v) else data.unit
     at, base = covariate_density.covariates(v[:first], d, data.n, unit, noisy_n=layout.noisy_n)
-    slopes = v[first + 1 : first + 1 + d]
-    if COORD != "g":
-        size = each(jnp.sqrt, (at.factor**2).sum(axis=1))
-        root = at.factor / size[:, None]
-        diag = listed([root[i, i] for i in range(d)]) if is_entries(v) else jnp.diagonal(root)
-        b = solve_lower(root, slopes) if COORD == "u" else slopes
-        slopes = solve_upper(root, b)
-        base = base - (2.0 if COORD == "u" else 1.0) * each(jnp.log, diag).sum()
-    return Parts(at, base, v[first], slopes, v[first + 1 + d :])
-
-
-def predictor(at: Point, slopes: Matrix) -> Matrix:
-    """Return b_k = Σ γ_j L_jk / sd_j, the predictor's coefficients on whitened covariates."""
+    white = v[first + 1 : first + 1 + d]
     size = each(jnp.sqrt, (at.factor**2).sum(axis=1))
-    return times(at.factor.T, slopes / size)
-
-
-COORD = __import__("os").environ.get("GLM_COORD", "g")
+    slopes = solve_upper(at.factor / size[:, None], white)
+    volume = each(jnp.log, size).sum() - at.log_diagonal.sum()
+    return Parts(at, base + volume, v[first], white, slopes, v[first + 1 + d :])
 
 
 def moments(p: Parts, data: DensityData, layout: Layout) -> SumMoments:
     """Return mean and covariance of (y, yz) for one record."""
-    link, b = LINKS[layout.link], predictor(p.at, p.slopes)
+    link = LINKS[layout.link]
     if data.nodes is None:
-        return normal_sums(link, p.level, b)
-    return node_sums(link, p.level, b, data.nodes)
+        return normal_sums(link, p.level, p.white)
+    return node_sums(link, p.level, p.white, data.nodes)
 
 
 def _response(p: Parts, data: DensityData, layout: Layout) -> tuple[Matrix, Matrix]:
