@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=12)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", help="Part of a table's name.")
+    parser.add_argument("--both", action="store_true", help="Normal covariates beside the box.")
     args = parser.parse_args()
     rng = np.random.default_rng(args.seed)
     asked = {k: v for k, v in vars(args).items() if v is not None and k != "data"}

@@ -133,7 +133,7 @@ def study(args: argparse.Namespace, methods: Mapping[str, Run]) -> Iterator[dict
         if args.only and args.only not in question.name:
             continue
         drawn, shifted = {}, np.zeros(args.trials)
-        laws = ("box",) if args.method == "naive" else ("box", "normal")
+        laws = ("box", "normal") if args.both and args.method == "clt" else ("box",)
         for law in laws:
             rng = np.random.default_rng(args.seed)
             problem = released(rng, question, args.n, args.epsilon, args.trials, law)
