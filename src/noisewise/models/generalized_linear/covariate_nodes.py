@@ -29,9 +29,9 @@ from scipy.stats import qmc
 
 GRID = np.linspace(-1, 1, 401)
 """Where densities on the box are tabulated (docs of the study: finer grids change nothing)."""
-LARGEST = 1024
+LARGEST = 512
 """Most nodes (chosen: more cost time and change posteriors by less than their own noise)."""
-NODES_OF_COLUMNS = {0: (1,), 1: (32,), 2: (24, 24), 3: (10, 10, 10), 4: (5, 5, 5, 5)}
+NODES_OF_COLUMNS = {0: (1,), 1: (32,), 2: (16, 16), 3: (6, 6, 6), 4: (4, 4, 4, 4)}
 """Nodes of each column that is no indicator, by the number of such columns (chosen)."""
 MOST_INDICATORS = 9
 """Indicators whose cells are all enumerated; more are drawn (chosen)."""
@@ -264,7 +264,7 @@ def _standardised(z: np.ndarray, weight: np.ndarray) -> CovariateNodes:
     """
     size = z.shape[1]
     rows, columns = np.triu_indices(size)
-    if len(rows) <= LARGEST // 16:
+    if len(rows) <= LARGEST // 8:
         features = np.concatenate(
             [z.T, (z[:, rows] * z[:, columns]).T - (rows == columns)[:, None]]
         )

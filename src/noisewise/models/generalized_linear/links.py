@@ -104,16 +104,13 @@ def _probits(
     a: jax.Array, v: jax.Array, weights: np.ndarray, variances: np.ndarray
 ) -> tuple[jax.Array, ...]:
     """Return g0, 1 - g0, g1, g2 and g3 of a mixture of probits."""
-    total = [jnp.zeros(())] * 5
-    for weight, variance in zip(weights, variances, strict=True):
-        scale = jnp.sqrt(variance + v)
-        q = a / scale
-        density = norm.pdf(q) / scale
-        parts = (
-            ndtr(q), ndtr(-q), density, -q * density / scale, (q**2 - 1) * density / scale**2,
-        )  # fmt: skip
-        total = [old + weight * new for old, new in zip(total, parts, strict=True)]
-    return tuple(total)
+    # One axis over the terms, not a loop: it compiles in a fraction of the time.
+    wide = (-1, *(1,) * max(jnp.ndim(a), jnp.ndim(v)))
+    weight, scale = weights.reshape(wide), jnp.sqrt(variances.reshape(wide) + v)
+    q = a / scale
+    density = norm.pdf(q) / scale
+    parts = ndtr(q), ndtr(-q), density, -q * density / scale, (q**2 - 1) * density / scale**2
+    return tuple((weight * part).sum(axis=0) for part in parts)
 
 
 def normal_derivatives(link: str, a: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
