@@ -298,11 +298,16 @@ def importance_sample(
     kept = log > log.max() - 14
     mean, level, gamma, log = (v[kept] for v in (mean, level, gamma, log))
     sd = np.sqrt(scatter[kept] / n)
-    z = rng.standard_normal((len(mean), n))
-    z -= z.mean(axis=1, keepdims=True)
-    z /= z.std(axis=1, keepdims=True)
-    y = 2 * draw_responses(rng, link, level[:, None] + gamma[:, None] * z) - 1
-    total, product = y.sum(axis=1), mean * y.sum(axis=1) + sd * (y * z).sum(axis=1)
+    total, product = np.empty(len(mean)), np.empty(len(mean))
+    for i in range(0, len(mean), 100_000):
+        part = slice(i, i + 100_000)
+        z = rng.standard_normal((len(mean[part]), n))
+        z -= z.mean(axis=1, keepdims=True)
+        z /= z.std(axis=1, keepdims=True)
+        t = level[part, None] + gamma[part, None] * z
+        y = 2 * draw_responses(rng, link, t) - 1
+        total[part] = y.sum(axis=1)
+        product[part] = mean[part] * total[part] + sd[part] * (y * z).sum(axis=1)
     log += stats.laplace.logpdf(y_sums[0], total, scale)
     log += stats.laplace.logpdf(y_sums[1], product, scale)
     weight = np.exp(log - log.max())
