@@ -253,6 +253,20 @@ def draw_prior(
     return rng.uniform(-1, 1, size), sd, level, rng.normal(0, prior[2], size)
 
 
+def log_scatter_prior(scatter: np.ndarray, n: int) -> np.ndarray:
+    """log density of one covariate's S, its scale a² integrated out on a grid.
+
+    S = a² χ²(n - 1) / χ²(1), so S / a² ~ BetaPrime((n - 1) / 2, 1/2), and a² is one itself.
+    """
+    log_a2 = np.linspace(-120, 60, 1801)
+    log_s = np.linspace(-70, 40, 441)
+    prior = stats.betaprime.logpdf(np.exp(log_a2), 0.15, 0.5) + log_a2
+    ratio = log_s[:, None] - log_a2
+    given = stats.betaprime.logpdf(np.exp(ratio), (n - 1) / 2, 0.5) + ratio
+    density = integrate.trapezoid(np.exp(prior + given), log_a2, axis=1)
+    return np.interp(np.log(scatter), log_s, np.log(density)) - np.log(scatter)
+
+
 def importance_sample(
     rng: np.random.Generator,
     link: str,
@@ -263,21 +277,37 @@ def importance_sample(
     size: int,
     prior: tuple[float, float, float],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Slopes, intercepts and weights of whole data sets drawn from the prior: one covariate.
+    """Slopes, intercepts and weights of whole data sets, one covariate, Laplace noise.
 
-    Records of x and y one by one, released sums of y in units of ±1, Laplace noise; no central
-    limit theorem. Only data sets whose own sums could be those released get their responses drawn.
+    Records of x and y are drawn one by one, with no central limit theorem; released sums of y are
+    of ±1. Half of the sums of x come from the prior, half from about what was released, weighted
+    by the density of the mixture; data sets that weigh nothing get no records.
     """
     mean, sd, level, gamma = draw_prior(rng, n, size, prior)
-    log = stats.laplace.logpdf(x_sums[0], n * (sd**2 + mean**2), scale)
-    log += stats.laplace.logpdf(x_sums[1], n * mean, scale)
-    kept = log > log.max() - 12
-    mean, sd, level, gamma, log = (v[kept] for v in (mean, sd, level, gamma, log))
-    z = rng.standard_normal((len(mean), n))
-    z -= z.mean(axis=1, keepdims=True)
-    z /= z.std(axis=1, keepdims=True)
-    y = 2 * draw_responses(rng, link, level[:, None] + gamma[:, None] * z) - 1
-    total, product = y.sum(axis=1), mean * y.sum(axis=1) + sd * (y * z).sum(axis=1)
+    near = rng.random(size) < 0.5
+    first, second = (s + rng.laplace(0, scale, size) for s in x_sums)
+    mean = np.where(near, second / n, mean)
+    scatter = np.where(near, first - n * mean**2, n * sd**2)
+    kept = (scatter > 1e-30) & (np.abs(mean) < 1)
+    mean, scatter, level, gamma = (v[kept] for v in (mean, scatter, level, gamma))
+    seen = stats.laplace.logpdf(x_sums[0], scatter + n * mean**2, scale)
+    seen += stats.laplace.logpdf(x_sums[1], n * mean, scale)
+    before = log_scatter_prior(scatter, n) - np.log(2)
+    # The sums about the released ones have the density of the noise, times d(sums) / d(mean, S).
+    log = before + seen - np.logaddexp(before, seen + np.log(n))
+    kept = log > log.max() - 14
+    mean, level, gamma, log = (v[kept] for v in (mean, level, gamma, log))
+    sd = np.sqrt(scatter[kept] / n)
+    total, product = np.empty(len(mean)), np.empty(len(mean))
+    for i in range(0, len(mean), 100_000):
+        part = slice(i, i + 100_000)
+        z = rng.standard_normal((len(mean[part]), n))
+        z -= z.mean(axis=1, keepdims=True)
+        z /= z.std(axis=1, keepdims=True)
+        t = level[part, None] + gamma[part, None] * z
+        y = 2 * draw_responses(rng, link, t) - 1
+        total[part] = y.sum(axis=1)
+        product[part] = mean[part] * total[part] + sd[part] * (y * z).sum(axis=1)
     log += stats.laplace.logpdf(y_sums[0], total, scale)
     log += stats.laplace.logpdf(y_sums[1], product, scale)
     weight = np.exp(log - log.max())

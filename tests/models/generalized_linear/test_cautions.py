@@ -18,12 +18,18 @@ from tests.reference import generalized_reference as reference
 pytestmark = pytest.mark.xdist_group("one-covariate")
 
 
-def inferred(table: np.ndarray, largest: float = 1.0, model: str = "logistic", **words: object
-             ) -> GeneralizedPosterior:  # fmt: skip
+def inferred(
+    table: np.ndarray,
+    largest: float = 1.0,
+    model: str = "logistic",
+    method: str = "clt",
+    **words: object,
+) -> GeneralizedPosterior:
+    """A posterior of one table, whatever is warned of."""
     given = release(table, largest, **words)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        post = nw.infer(given, model=model, chains=CHAINS, draws=DRAWS)
+        post = nw.infer(given, method, model=model, chains=CHAINS, draws=DRAWS)
     assert isinstance(post, GeneralizedPosterior)
     return post
 
@@ -31,7 +37,7 @@ def inferred(table: np.ndarray, largest: float = 1.0, model: str = "logistic", *
 def test_steep_slopes_are_said_to_depend_on_the_shape() -> None:
     """Five logits per deviation: slope and separation; a slope of .8 gives neither (see
     ``test_posterior``)."""
-    words = " ".join(inferred(records(4000, slope=5.0), scale=1.0).cautions)
+    words = " ".join(inferred(records(4000, slope=5.0), method="naive", scale=1.0).cautions)
     assert "more than 2 logits per standard deviation" in words
     assert "nearly separate y" in words
 
@@ -69,9 +75,11 @@ def test_counts_beyond_their_bound_are_said_to_be_moved() -> None:
     table = records(3000, slope=0.3, level=1.4, link="poisson")
     tight = table.copy()
     tight[:, 1] = np.minimum(tight[:, 1], 5)
-    words = inferred(tight, 5.0, "poisson", scale=1.0).cautions
+    words = inferred(tight, 5.0, "poisson", "naive", scale=1.0).cautions
     assert any("lie above their bound, 5" in c for c in words)
-    assert not any("above their bound" in c for c in inferred(table, 30.0, "poisson").cautions)
+    assert not any(
+        "above their bound" in c for c in inferred(table, 30.0, "poisson", "naive").cautions
+    )
 
 
 def test_bounds_that_cut_are_named() -> None:

@@ -100,14 +100,17 @@ def dense(given: GeneralizedProblem, v: np.ndarray, *, nodes: bool = False) -> f
     )  # fmt: skip
 
 
+EVIDENCE = pytest.mark.evidence
 CASES = [
     pytest.param(1, "logistic", "laplace", False, False, id="one covariate"),
     pytest.param(2, "probit", "gaussian", False, False, id="gaussian noise"),
     pytest.param(2, "logistic", "laplace", True, True, id="secret n, nodes"),
     pytest.param(3, "poisson", "laplace", False, False, id="three covariates, counts"),
-    pytest.param(3, "logistic", "gaussian", True, False, id="secret n, gaussian noise"),
+    pytest.param(
+        3, "logistic", "gaussian", True, False, id="secret n, gaussian noise", marks=EVIDENCE
+    ),
     pytest.param(6, "logistic", "laplace", False, False, id="looped"),
-    pytest.param(6, "poisson", "gaussian", True, False, id="looped, secret n"),
+    pytest.param(6, "poisson", "gaussian", True, False, id="looped, secret n", marks=EVIDENCE),
 ]
 
 
