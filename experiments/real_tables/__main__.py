@@ -43,7 +43,8 @@ def main() -> None:
         return int(question.records.shape[1])
 
     rows: list[Row] = []
-    for _, alike in groupby(sorted(questions(given.data), key=columns), key=columns):
+    asked = [q for q in questions(given.data) if columns(q) - 1 in given.covariates]
+    for _, alike in groupby(sorted(asked, key=columns), key=columns):
         some = list(alike)
         for n, epsilon in CELLS:
             fresh = cell(some, n, epsilon, given.samples, given.seed)

@@ -129,9 +129,7 @@ def line(row: PrivateRow) -> str:
 
 def main() -> None:
     """Run all regressions."""
-    parser = study_arguments("python -m experiments.real_tables.private_bounds")
-    parser.add_argument("--covariates", type=int, nargs="*", default=[1, 2, 3])
-    given = parser.parse_args()
+    given = study_arguments("python -m experiments.real_tables.private_bounds").parse_args()
     rows: list[PrivateRow] = []
     for d in given.covariates:
         some = [q for q in questions(given.data) if q.records.shape[1] == d + 1]

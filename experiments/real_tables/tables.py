@@ -82,4 +82,5 @@ def study_arguments(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--data", type=Path, help="folder with diamonds.csv and insurance.csv")
     parser.add_argument("--out", type=Path, help="also write all rows as JSON")
+    parser.add_argument("--covariates", type=int, nargs="*", default=[1, 2, 3])
     return parser

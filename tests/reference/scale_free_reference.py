@@ -1,13 +1,15 @@
 """The scale-free prior of a regression, dense and with every constant: plain, slow and obvious.
 
 With flat means only the scatter S of n records matters, and it is Wishart(n - 1, Σ). With
-τ² ~ IW(diag(a²), d), θ ~ N(0, g σ² diag(a)⁻²) and σ² ~ IG(1, b²), both integrals are textbook ones.
+τ² ~ IW(diag(a²), d), θ ~ N(0, σ² Λ⁻¹) and σ² ~ IG(1, b²), both integrals are textbook ones, that of
+the response given the covariates' records, on which Λ depends.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import gammaln, multigammaln
+from scipy.stats import invwishart
 
 from tests.reference.regression_reference import unpacked
 
@@ -30,6 +32,19 @@ def log_scales_density(a: np.ndarray, b: float, g: float) -> float:
     )
 
 
+def slopes_precision(covariance: np.ndarray, a: np.ndarray, g: float, n: float) -> np.ndarray:
+    """Λ: every slope has variance g / a², correlated as least squares' are.
+
+    Independent where the covariates' records have no regular covariance.
+    """
+    if n - 1 < len(a):
+        return np.diag(a**2 / g)
+    inverse = np.linalg.inv(covariance)
+    size = np.sqrt(np.diagonal(inverse))
+    correlation = inverse / np.outer(size, size)
+    return np.linalg.inv(g * correlation / np.outer(a, a))
+
+
 def log_density(s: np.ndarray, n: float, a: np.ndarray, b: float, g: float) -> float:
     """log p(s | a, b, g) with respect to ds; the means' density is 1."""
     _, scatter = unpacked(s, n)
@@ -43,7 +58,7 @@ def log_density(s: np.ndarray, n: float, a: np.ndarray, b: float, g: float) -> f
     value -= (d + df) / 2 * np.linalg.slogdet(np.diag(a**2) + xx)[1]
     value += (d + df) * d / 2 * np.log(2) + multigammaln((d + df) / 2, d)
     # Response.
-    before = np.diag(a**2 / g)
+    before = slopes_precision(xx / n, a, g, n)
     after = before + xx
     rest = yy - xy @ np.linalg.solve(after, xy)
     shape = ERROR_SHAPE + df / 2
@@ -54,19 +69,22 @@ def log_density(s: np.ndarray, n: float, a: np.ndarray, b: float, g: float) -> f
 
 
 def brute_density(
-    rng: np.random.Generator, s: np.ndarray, n: float, a: float, b: float, g: float, size: int
+    rng: np.random.Generator, s: np.ndarray, n: float, a: np.ndarray, b: float, g: float, size: int
 ) -> tuple[float, float]:
-    """log p(s | a, b, g) for one covariate, averaged over draws from the prior, and its error."""
+    """log p(s | a, b, g), averaged over draws from the prior, and its standard error."""
     _, scatter = unpacked(s, n)
-    tau2 = a**2 / rng.chisquare(1, size)
+    q = len(scatter)
+    d = q - 1
+    xx, xy = scatter[:d, :d], scatter[:d, d]
+    tau2 = np.atleast_3d(invwishart(d, np.diag(a**2)).rvs(size, rng)).reshape(-1, d, d)
     sigma2 = b**2 / rng.standard_gamma(ERROR_SHAPE, size)
-    theta = rng.standard_normal(size) * np.sqrt(g * sigma2) / a
-    trace = (
-        scatter[0, 0] / tau2
-        + (scatter[1, 1] - 2 * theta * scatter[0, 1] + theta**2 * scatter[0, 0]) / sigma2
-    )
-    log = (n - 4) / 2 * np.linalg.slogdet(scatter)[1] - trace / 2
-    log = log - (n - 1) / 2 * np.log(4 * tau2 * sigma2) - multigammaln((n - 1) / 2, 2)
+    root = np.linalg.inv(np.linalg.cholesky(slopes_precision(xx / n, a, g, n)))
+    theta = np.sqrt(sigma2)[:, None] * (rng.standard_normal((size, d)) @ root)
+    trace = np.einsum("tij,ij->t", np.linalg.inv(tau2), xx)
+    rest = scatter[d, d] - 2 * theta @ xy + np.einsum("ti,ij,tj->t", theta, xx, theta)
+    size_of_law = np.linalg.slogdet(tau2)[1] + np.log(sigma2)
+    log = (n - q - 2) / 2 * np.linalg.slogdet(scatter)[1] - (trace + rest / sigma2) / 2
+    log = log - (n - 1) / 2 * (q * np.log(2) + size_of_law) - multigammaln((n - 1) / 2, q)
     weight = np.exp(log - log.max())
-    mean = float(np.log(weight.mean()) + log.max() - 2 * np.log(n))
+    mean = float(np.log(weight.mean()) + log.max() - q * np.log(n))
     return mean, float(weight.std() / weight.mean() / np.sqrt(size))

@@ -17,7 +17,7 @@ from noisewise.models.linear_regression.collapsed import log_prior_predictive
 from noisewise.models.linear_regression.coordinates import Shape, point, released
 from noisewise.models.linear_regression.initial_values import DrawnParameters, statistics_of
 from noisewise.models.linear_regression.simulate import from_prior
-from noisewise.numerics.distributions import draw_inverse_wishart_factors
+from noisewise.numerics.distributions import draw_bartlett_factors, draw_inverse_wishart_factors
 from tests.inference.calibration import judged
 from tests.inference.regressions import problem, sensitivity, table
 from tests.models.linear_regression.agreement import apart
@@ -42,9 +42,8 @@ def test_density_in_coordinates_is_the_dense_one_times_the_jacobian(d: int, nois
         prior, scales = scale_free.conjugate_prior(at, v, shape)
         value = log_prior_predictive(at, prior, noisy_n=noisy_n) + scales
         slope = jax.jacfwd(sums)(v)[:, : shape.statistic]
-        a2, precision = jnp.diagonal(prior.x_scale), jnp.diagonal(prior.precision)
-        g = a2[0] / precision[0]
-        return value, sums(v), jnp.linalg.slogdet(slope)[1], jnp.sqrt(a2), prior.rate**0.5, g
+        a, g = jnp.sqrt(jnp.diagonal(prior.x_scale)), jnp.exp(v[-1])
+        return value, sums(v), jnp.linalg.slogdet(slope)[1], a, prior.rate**0.5, g
 
     offsets = []
     for n in (q + 2.0, 11.0, 80.0, 3000.0) if noisy_n else (40.0,) * 4:
@@ -81,17 +80,19 @@ def test_the_density_of_a_hidden_column_keeps_its_digits(n: int, t: float) -> No
     assert float(value(jnp.asarray(there))) == pytest.approx(float(value(jnp.asarray(w))), abs=1e-6)
 
 
-@pytest.mark.parametrize(("a", "b", "g"), [(0.3, 0.2, 2.0), (1.5, 0.7, 0.4)])
-def test_dense_density_by_brute_force(a: float, b: float, g: float) -> None:
+@pytest.mark.parametrize(
+    ("a", "b", "g"), [([0.3], 0.2, 2.0), ([1.5], 0.7, 0.4), ([0.5, 0.3], 0.3, 1.0)]
+)
+def test_dense_density_by_brute_force(a: list[float], b: float, g: float) -> None:
     """The integrals, against an average over draws of (τ², θ, σ²): within five standard errors."""
     rng = np.random.default_rng(2)
-    n = 6
-    w = table(rng, n)
-    rows, columns = np.triu_indices(2)
+    n, scales = 6, np.array(a)
+    w = table(rng, n, len(a))
+    rows, columns = np.triu_indices(len(a) + 1)
     s = np.concatenate([(w.T @ w)[rows, columns], w.sum(axis=0)])
-    average, error = reference.brute_density(rng, s, n, a, b, g, 2_000_000)
+    average, error = reference.brute_density(rng, s, n, scales, b, g, 2_000_000)
     assert error < 0.02
-    assert abs(average - reference.log_density(s, n, np.array([a]), b, g)) < 5 * error
+    assert abs(average - reference.log_density(s, n, scales, b, g)) < 5 * error
 
 
 @pytest.mark.parametrize("shape", [Shape(2, 2, False, True), Shape(4, 4, True, True),
@@ -211,11 +212,15 @@ def test_normalisers_satisfy_the_score_identity(d: int) -> None:
     logs = np.append(np.log(rng.uniform(0.2, 0.6, d)), np.log([0.3, 1.5]))
     a, b, g = np.exp(logs[:d]), float(np.exp(logs[d])), float(np.exp(logs[d + 1]))
     variance = b**2 / rng.standard_gamma(scale_free.ERROR_SHAPE, size)
-    slopes = rng.standard_normal((size, d)) * np.sqrt(g * variance)[:, None] / a
     factor = a[:, None] * draw_inverse_wishart_factors(rng, np.eye(d), np.full(size, float(d)))
-    theta = np.column_stack([slopes, np.zeros(size)])
+    scatter = draw_bartlett_factors(rng, np.full(size, n - 1.0), d + 1, d + 1)
+    half = factor @ scatter[:, :d, :d] / np.sqrt(n)
+    precision = [reference.slopes_precision(h @ h.T, a, g, n) for h in half]
+    root = np.linalg.inv(np.linalg.cholesky(np.array(precision)))
+    slopes = np.einsum("tij,ti->tj", root, rng.standard_normal((size, d)))
+    theta = np.column_stack([slopes * np.sqrt(variance)[:, None], np.zeros(size)])
     drawn = DrawnParameters(theta, variance, np.zeros((size, d)), factor)
-    made = statistics_of(rng, drawn, np.full(size, float(n)), d + 1)
+    made = statistics_of(rng, drawn, np.full(size, float(n)), d + 1, scatter)
     second = made.factor @ np.swapaxes(made.factor, 1, 2)
     rows, columns = np.triu_indices(d + 1)
     sums = n * np.concatenate([second[:, rows, columns], np.zeros((size, d + 1))], axis=1)
@@ -269,8 +274,12 @@ def over_individuals(z: np.ndarray, n: int, d: int, scale: float) -> dict[str, n
             below = dist.ImproperUniform(dist.constraints.real_vector, (), (len(lower[0]),))
             factor = factor.at[lower].set(numpyro.sample("below", below))
         units = numpyro.sample("slopes", dist.Normal(0, 1).expand([d]).to_event(1))
-        slopes = units * jnp.exp(0.5 * (log_g + log_v - log_a2))
         white = numpyro.sample("white", dist.Normal(0, 1).expand([n, d + 1]).to_event(2))
+        # Correlated as least squares' of these records, each of variance g σ² / a².
+        scaled = (white[:, :d] - white[:, :d].mean(axis=0)) @ factor.T / jnp.exp(0.5 * log_a2)
+        root = jnp.linalg.inv(jnp.linalg.cholesky(scaled.T @ scaled))
+        units = root.T @ units / jnp.sqrt((root**2).sum(axis=0))
+        slopes = units * jnp.exp(0.5 * (log_g + log_v - log_a2))
         x = mean[:d] + white[:, :d] @ factor.T
         y = mean[d] + (x - mean[:d]) @ slopes + jnp.exp(0.5 * log_v) * white[:, d]
         records = jnp.column_stack([x, y])

@@ -92,9 +92,16 @@ def prior_statistics(
 
 
 def statistics_of(
-    rng: np.random.Generator, drawn: DrawnParameters, sizes: np.ndarray, rank: int
+    rng: np.random.Generator,
+    drawn: DrawnParameters,
+    sizes: np.ndarray,
+    rank: int,
+    scatter: np.ndarray | None = None,
 ) -> DrawnStatistics:
-    """Draw statistics of ``sizes`` records each from the normal law with these parameters (E12)."""
+    """Draw statistics of ``sizes`` records each from the normal law with these parameters (E12).
+
+    ``scatter`` is the Bartlett factor (…, q, rank) of their scatter, if it is drawn already.
+    """
     theta, variance, x_mean, x_factor = drawn
     shape, d = sizes.shape, x_mean.shape[-1]
     q = d + 1
@@ -107,7 +114,9 @@ def statistics_of(
     law_mean = np.concatenate([x_mean, level[..., None]], axis=-1)
     root_n = np.sqrt(sizes)[..., None]
     mean = law_mean + _times(law, rng.standard_normal((*shape, q))) / root_n
-    factor = law @ draw_bartlett_factors(rng, sizes - 1, q, rank) / root_n[..., None]
+    if scatter is None:
+        scatter = draw_bartlett_factors(rng, sizes - 1, q, rank)
+    factor = law @ scatter / root_n[..., None]
     return DrawnStatistics(mean, factor, sizes)
 
 

@@ -103,7 +103,8 @@ def draws_before(problem: RegressionProblem, number: int, seed: int = 0) -> dict
     names = (*problem.x, "intercept", "sigma2")
     rng = np.random.default_rng(seed)
     if problem.scale_free:
-        drawn, _ = scale_free.draw_parameters(rng, (number,), len(problem.x), float(problem.n[0]))
+        size = float(problem.n[0])
+        drawn, _, _ = scale_free.draw_parameters(rng, (number,), len(problem.x), size)
     elif problem.cuts is None:
         return prior_draws(problem.response, names, number, seed)
     else:

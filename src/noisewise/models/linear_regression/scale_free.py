@@ -1,7 +1,7 @@
 """The default prior of method ``exact``: it knows no units, so bounds guessed too wide do no harm.
 
     x ~ N(μ, τ²),            τ² ~ InverseWishart(diag(a_j²), d)
-    y | x ~ N(θᵀ(x, 1), σ²),  θ_j | σ² ~ N(0, g σ² / a_j²),  σ² ~ InverseGamma(1, b²)
+    y | x ~ N(θᵀ(x, 1), σ²),  slopes | σ², Sx ~ N(0, g σ² (E Sx E / n)⁻¹),  σ² ~ InverseGamma(1, b²)
     a_j² ~ BetaPrime(0.15, ½),   b² ~ BetaPrime(½, ½),   g/3 ~ BetaPrime(½, ½),   μ, E y flat
 
 Every column has an unknown scale, a_j for covariates and b for the response's error (A. Huang,
@@ -11,13 +11,20 @@ bound enters but as the unit in which b is half-Cauchy and a_j has a like distri
 mass near zero, where a column that uses little of its bounds is. The exponents were chosen among
 those that cover on the study of real tables (docs/evidence-real-tables.md).
 
+Slopes depend on the scatter Sx of the records' covariates, as A. Zellner's do ("On assessing prior
+distributions and Bayesian regression analysis with g-prior distributions", 1986). E is diagonal,
+e_j = a_j / r_j, and r_j² the variance that other covariates leave of column j: so every slope has
+variance g σ² / a_j², whatever Sx, and slopes are correlated as least squares' are. Were they
+independent, every one of k collinear columns would add its own precision along the direction that
+they hardly leave free (diabetes, docs/evidence-real-tables.md). They are where Sx is singular.
+
 Given the scales everything is conjugate, and ``collapsed.py`` applies. Flat means are its limit
 κ0 = 0, with one degree of freedom less for τ² and half a one for σ², since a conjugate prior of the
 means is in units of τ and σ and a flat one is not. The scales are sampled with the statistic:
 
-    log a_j - r_j,   log b - l_q,   log g           (l as in ``coordinates.py``; volume 1),
+    log a_j - log r_j,   log b - l_q,   log g           (l as in ``coordinates.py``; volume 1),
 
-where r_j is the log deviation that other covariates leave of column j: it is what limits a_j.
+in which log r_j is what limits a_j.
 
 Records lie in the box, so their means do: the joint density is restricted to means w̄ in [-1, 1].
 
@@ -46,7 +53,7 @@ from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.models.linear_regression.coordinates import Point, Shape
 from noisewise.models.linear_regression.initial_values import DrawnParameters
 from noisewise.models.linear_regression.problem import RegressionProblem
-from noisewise.numerics.distributions import draw_inverse_wishart_factors
+from noisewise.numerics.distributions import draw_bartlett_factors, draw_inverse_wishart_factors
 from noisewise.numerics.gram_packing import total_positions
 from noisewise.numerics.matrices import (
     Matrix,
@@ -58,6 +65,7 @@ from noisewise.numerics.matrices import (
     scaled,
     solve_lower,
     strictly_lower,
+    times_transposed,
 )
 
 COVARIATE_SCALE = (0.15, 0.5)
@@ -240,16 +248,29 @@ def conjugate_prior(p: Point, v: Matrix, shape: Shape) -> tuple[BoxPrior, jax.Ar
     d = shape.q - 1
     square, rate, g = each(lambda e: jnp.exp(2 * e), log_a), jnp.exp(2 * log_b), jnp.exp(log_g)
     low, high = COVARIATE_SCALE
-    value = (2 * low + d + 1) * log_a.sum() - (low + high) * each(jnp.log1p, square).sum()
+    root, size = _root_precision(p, v, shape, log_a)
+    value = size + (2 * low + d) * log_a.sum() - (low + high) * each(jnp.log1p, square).sum()
     low, high = ERROR_SCALE
     value = value + 2 * (low + ERROR_SHAPE) * log_b - (low + high) * jnp.log1p(rate)
     low, high = SLOPE_SCALE
     value = value + (low - 0.5 * d) * log_g - (low + high) * jnp.log1p(g / SLOPE_UNIT)
     prior = BoxPrior(
-        constant(np.zeros(d), v), _diagonal(scaled(1 / g, square)), jnp.asarray(ERROR_SHAPE - 0.5),
-        rate, constant(np.zeros(d), v), jnp.zeros(()), _diagonal(square), jnp.asarray(d - 1.0),
+        constant(np.zeros(d), v), scaled(1 / g, times_transposed(root, root)),
+        jnp.asarray(ERROR_SHAPE - 0.5), rate,
+        constant(np.zeros(d), v), jnp.zeros(()), _diagonal(square), jnp.asarray(d - 1.0),
     )  # fmt: skip
     return prior, value
+
+
+def _root_precision(p: Point, v: Matrix, shape: Shape, log_a: Matrix) -> tuple[Matrix, jax.Array]:
+    """Return a root of the slopes' prior precision at g = 1 and σ² = 1, and its log determinant."""
+    d = shape.q - 1
+    if shape.rank < d:
+        return _diagonal(each(jnp.exp, log_a)), log_a.sum()
+    # a_j in units of the deviation that other columns leave.
+    log_ratio = v[shape.statistic :][:d]
+    root = p.factor[:d, :d] * each(jnp.exp, log_ratio)[:, None]
+    return root, log_ratio.sum() + p.log_diagonal[:d].sum()
 
 
 def _log_scales(p: Point, v: Matrix, shape: Shape) -> tuple[Matrix, jax.Array, jax.Array]:
@@ -319,16 +340,19 @@ def draw_scales(
 
 def draw_parameters(
     rng: np.random.Generator, shape: tuple[int, ...], d: int, n: float
-) -> tuple[DrawnParameters, np.ndarray]:
-    """Draw parameters from the prior, and the means (…, column) of n records that come with them.
+) -> tuple[DrawnParameters, np.ndarray, np.ndarray]:
+    """Draw parameters from the prior, and what comes with them of the means and scatter of records.
 
-    Means of records are uniform in the box, whatever the scales; given them, the law's means are
-    normal around them, as a flat prior says.
+    Means of n records (…, column) are uniform in the box, whatever the scales; given them, the
+    law's means are normal around them, as a flat prior says. The scatter is law B Bᵀ lawᵀ with the
+    returned B (…, column, rank), on which slopes depend.
     """
     a, b, g = draw_scales(rng, shape, d)
     variance = b**2 / rng.standard_gamma(ERROR_SHAPE, shape)
-    slopes = rng.standard_normal((*shape, d)) * np.sqrt(g * variance)[..., None] / a
     unit = draw_inverse_wishart_factors(rng, np.eye(d), np.full(shape, float(d)))
+    rank = max(1, min(d + 1, int(n - 1)))
+    scatter = draw_bartlett_factors(rng, np.full(shape, max(n - 1.0, 1.0)), d + 1, rank)
+    slopes = np.sqrt(g * variance)[..., None] / a * _unit_slopes(rng, unit @ scatter[..., :d, :d])
     x_factor = a[..., :, None] * unit
     means = rng.uniform(-1, 1, (*shape, d + 1))
     white = np.einsum("...ij,...j->...i", x_factor, rng.standard_normal((*shape, d)))
@@ -336,4 +360,17 @@ def draw_parameters(
     error = np.sqrt(variance / n) * rng.standard_normal(shape)
     intercept = means[..., d] - np.sum(slopes * means[..., :d], axis=-1) - error
     theta = np.concatenate([slopes, intercept[..., None]], axis=-1)
-    return DrawnParameters(theta, variance, x_mean, x_factor), means
+    return DrawnParameters(theta, variance, x_mean, x_factor), means, scatter
+
+
+def _unit_slopes(rng: np.random.Generator, root: np.ndarray) -> np.ndarray:
+    """Draw slopes of variance 1, correlated as least squares' of records with scatter root rootᵀ.
+
+    Independent where the scatter is singular.
+    """
+    white = rng.standard_normal(root.shape[:-1])
+    if root.shape[-1] < root.shape[-2]:
+        return white
+    inverse = np.linalg.inv(root)
+    drawn = np.einsum("...ij,...i->...j", inverse, white)
+    return np.asarray(drawn / np.sqrt(np.sum(inverse**2, axis=-2)))

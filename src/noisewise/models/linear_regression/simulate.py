@@ -114,9 +114,9 @@ def _drawn_sums(
     """Draw sums of n records with parameters from the prior, and the parameters, in the box."""
     q = len(problem.x) + 1
     number = PROPOSALS if problem.cuts is None else min(PROPOSALS, max(1, CELLS // (n * q)))
-    means = None
+    means = scatter = None
     if problem.scale_free:
-        drawn, means = scale_free.draw_parameters(rng, (number,), q - 1, n)
+        drawn, means, scatter = scale_free.draw_parameters(rng, (number,), q - 1, n)
     else:
         drawn = prior_parameters(rng, problem.box_prior, (number,))
     box = np.column_stack([drawn.theta, drawn.variance])
@@ -124,7 +124,7 @@ def _drawn_sums(
         covariance = drawn.x_factor @ np.swapaxes(drawn.x_factor, -1, -2)
         law = censoring.unclamped_parameters(box, drawn.x_mean, covariance, problem.cuts)
         return _clamped_sums(rng, *law, problem.cuts, n), law[0]
-    made = statistics_of(rng, drawn, np.full(number, float(n)), min(q, n - 1))
+    made = statistics_of(rng, drawn, np.full(number, float(n)), min(q, n - 1), scatter)
     return _sums(made.mean if means is None else means, made.factor, n), box
 
 
