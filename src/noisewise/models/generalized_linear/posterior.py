@@ -161,9 +161,11 @@ class GeneralizedPosterior(Posterior):
             return []
         where = self._where({n: self.shape_shift[n] > LARGE_SHIFT for n in moved})
         return [
-            f"The shape of the covariates' distribution, which the release does not tell, moves "
-            f"{', '.join(moved)} by more than a posterior standard deviation{where}: do not rely "
-            "on their intervals"
+            f"{', '.join(moved)}: the intervals rest on how the covariates are spread, which the "
+            "release does not tell beyond bounds, means and covariances. Normal covariates would "
+            f"move the estimate by more than a posterior standard deviation{where}. Taken is the "
+            "most even spread within the bounds, which fits even, skewed and 0/1 columns, and not "
+            "columns with clusters"
         ]
 
     def _where(self, marks: Mapping[str, np.ndarray]) -> str:

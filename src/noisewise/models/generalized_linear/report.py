@@ -13,6 +13,8 @@ from noisewise.report import drawings, html
 from noisewise.report.pages import INFER_FIRST, posterior_page
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from noisewise.simulate.calibration_check import Check
 
 POINTS = 25
@@ -29,31 +31,35 @@ def page(result: Result | Release, check: Check | None = None) -> str:
 
 
 def _effects(post: GeneralizedPosterior) -> str:
-    """Return drawings of odds or rate ratios, and of average effects, one row per covariate."""
+    """Return drawings of odds or rate ratios, and of average effects, one row per covariate.
+
+    Of columns that are not 0 or 1 per standard deviation, so that rows share one scale.
+    """
     if post.keys is not None:
         return ""
-    table = post.effects()
+    moments = post.moments
+    sd = moments.half * np.sqrt(np.diagonal(moments.covariance[0]))
+    per = {
+        name: 1.0 if indicator else float(f"{size:.2g}")
+        for name, size, indicator in zip(post.x, sd, moments.indicators, strict=True)
+    }
+    table = post.effects(per)
+    named = [name if per[name] == 1 else f"{name} (per {per[name]:g})" for name in post.x]
     figures = []
-    kinds = {post.law.ratio or "": "odds" if post.law.ratio == "odds_ratio" else "rate"}
-    for column, what in kinds.items():
-        if column:
-            words = f"What one unit of a covariate multiplies the {what} by, with 95 % intervals"
-            figures.append(_intervals(table, column, words))
-    words = f"Average change of the {post.law.mean_name} per unit, with 95 % intervals"
-    figures.append(_intervals(table, "average_effect", words))
+    if post.law.ratio is not None:
+        what = "odds" if post.law.ratio == "odds_ratio" else "rate"
+        words = f"What more of a covariate multiplies the {what} by, with 95 % intervals"
+        figures.append(_intervals(table, named, post.law.ratio, words))
+    words = f"Average change of the {post.law.mean_name}, with 95 % intervals"
+    figures.append(_intervals(table, named, "average_effect", words))
     return html.grid(figures)
 
 
-def _intervals(table: object, column: str, words: str) -> str:
-    rows = [
-        (
-            str(name),
-            float(row[f"{column}_lower"]),
-            float(row[column]),
-            float(row[f"{column}_upper"]),
-        )
-        for name, row in table.iterrows()  # type: ignore[attr-defined]
-    ]
+def _intervals(table: pd.DataFrame, named: list[str], column: str, words: str) -> str:
+    """Return a drawing of one effect's intervals."""
+    ends = table[[f"{column}_lower", column, f"{column}_upper"]].to_numpy()
+    rows = [(n, float(low), float(at), float(high))
+            for n, (low, at, high) in zip(named, ends, strict=True)]  # fmt: skip
     described = f"{words}: " + ", ".join(
         f"{name} {html.number(low)} to {html.number(high)}" for name, low, _, high in rows
     )
