@@ -315,5 +315,8 @@ def run(
         todo = np.flatnonzero(~((rhat < RHAT) & (ess >= ESS)).all(axis=0))
         if not len(todo):
             break
-    details = {"tries": tries, "divergences": divergences, "seconds": tuple(seconds)}
+    details = {
+        "tries": tries, "divergences": divergences, "seconds": tuple(seconds),
+        "hidden": list(problem.hidden),
+    }  # fmt: skip
     return posterior_of(problem, user, rhat, ess, "clt", details, shift, mean, covariance)

@@ -63,7 +63,7 @@ def run(
             progress(g + 1, groups)
     judged = [diagnose_groups(values) for values in user]
     rhat, ess = (np.stack(s) for s in zip(*judged, strict=True))
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = {"hidden": list(problem.hidden)}
     return posterior_of(problem, user, rhat, ess, "naive", details, None, mean, covariance)
 
 

@@ -134,7 +134,13 @@ class GeneralizedPosterior(Posterior):
     @property
     def cautions(self) -> tuple[str, ...]:
         """Return what may make the numbers wrong, and what was clamped or left out."""
-        words = [*self._shape_decides, *self._steep(), *self._few_events(), *self._clamped_counts()]
+        words = [
+            *self._hidden(),
+            *self._shape_decides,
+            *self._steep(),
+            *self._few_events(),
+            *self._clamped_counts(),
+        ]
         for release in self.releases:
             words += clamping_in_words(
                 release, (*self.x, self.y), taken_as_normal=True, knows_cuts=False
@@ -166,6 +172,18 @@ class GeneralizedPosterior(Posterior):
             f"move the estimate by more than a posterior standard deviation{where}. Taken is the "
             "most even spread within the bounds, which fits even, skewed and 0/1 columns, and not "
             "columns with clusters"
+        ]
+
+    def _hidden(self) -> list[str]:
+        """Return which columns the noise hides, and what would help."""
+        hidden = [c for c in self.details.get("hidden") or () if c in self.x]
+        if not hidden:
+            return []
+        verb, slope = ("varies", "its slope") if len(hidden) == 1 else ("vary", "their slopes")
+        return [
+            f"The noise hides how much {', '.join(hidden)} {verb}, so {slope} and the intercept may "
+            "be hardly known. Narrower bounds, more records or a larger epsilon would help the next "
+            "release"
         ]
 
     def _where(self, marks: Mapping[str, np.ndarray]) -> str:

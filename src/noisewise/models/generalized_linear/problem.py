@@ -14,6 +14,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.generalized_linear.covariate_nodes import order_of
 from noisewise.models.generalized_linear.links import LINKS, Link
+from noisewise.models.linear_regression.prior_check import hidden_columns
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     Units,
@@ -42,7 +43,8 @@ class GeneralizedProblem:
     ``covariates`` holds the noisy sums of products and totals of x in the order of
     ``numerics.gram_packing``, and n after them where it is secret; ``response`` those of y and of
     y x. ``order`` gives the position in ``x`` of each of the sampler's columns. ``law`` is the law
-    of the covariates: "box" (made from bounds and moments) or "normal".
+    of the covariates: "box" (made from bounds and moments) or "normal". ``hidden`` names covariates
+    whose variation the noise hides.
     """
 
     link: str
@@ -60,6 +62,7 @@ class GeneralizedProblem:
     keys: tuple[str | int, ...] | None
     prior: Predictor
     law: str = "box"
+    hidden: tuple[str, ...] = ()
 
     @property
     def family(self) -> Link:
@@ -139,7 +142,7 @@ def generalized_problem(
     return GeneralizedProblem(
         link, linear.x, linear.y, order, indicators[order], packed, response, linear.n,
         linear.noisy_n, linear.noise_scale, linear.mechanism, linear.units, linear.keys,
-        _prior(prior), law,
+        _prior(prior), law, tuple(c for c in hidden_columns(linear) if c in linear.x),
     )  # fmt: skip
 
 
