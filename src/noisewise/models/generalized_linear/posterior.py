@@ -171,7 +171,7 @@ class GeneralizedPosterior(Posterior):
             "release does not tell beyond bounds, means and covariances. Normal covariates would "
             f"move the estimate by more than a posterior standard deviation{where}. Taken is the "
             "most even spread within the bounds, which fits even, skewed and 0/1 columns, and not "
-            "columns with clusters"
+            "clusters"
         ]
 
     def _hidden(self) -> list[str]:
@@ -181,9 +181,9 @@ class GeneralizedPosterior(Posterior):
             return []
         verb, slope = ("varies", "its slope") if len(hidden) == 1 else ("vary", "their slopes")
         return [
-            f"The noise hides how much {', '.join(hidden)} {verb}, so {slope} and the intercept may "
-            "be hardly known. Narrower bounds, more records or a larger epsilon would help the next "
-            "release"
+            f"The noise hides how much {', '.join(hidden)} {verb}, so {slope} and the intercept "
+            "may be hardly known. Narrower bounds, more records or a larger epsilon would help the "
+            "next release"
         ]
 
     def _where(self, marks: Mapping[str, np.ndarray]) -> str:
