@@ -18,12 +18,17 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from experiments.generalized_linear import simulate
+from experiments.generalized_linear import rivals, simulate
 from noisewise.models.generalized_linear import clt, naive
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 
-METHODS: dict[str, Callable[..., Any]] = {"clt": clt.run, "naive": naive.run}
+METHODS: dict[str, Callable[..., Any]] = {
+    "clt": clt.run,
+    "naive": naive.run,
+    "polynomial": rivals.run_by(rivals.polynomial),
+    "rescaled": rivals.run_by(rivals.rescaled),
+}
 
 
 def scores(post: GeneralizedPosterior, truth: np.ndarray) -> dict[str, Any]:

@@ -127,6 +127,10 @@ def auc(score: np.ndarray, y: np.ndarray) -> float:
     return float((place[positive].sum() - many * (many + 1) / 2) / (many * rest))
 
 
+def _log_loss(t: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean(np.logaddexp(0, t) - y * t))
+
+
 def study(args: argparse.Namespace, methods: Mapping[str, Run]) -> Iterator[dict[str, Any]]:
     """Yield a row per question and law, then one of the draws of both laws together."""
     for question in questions(args.data):
@@ -159,12 +163,17 @@ def _row(
     truth = question.truth[:, None]
     mean = np.median(draws, axis=2)
     best = auc(question.x @ question.truth[:-1], question.y)
+    whole = np.column_stack([question.x, np.ones(len(question.y))])
+    loss = [_log_loss(whole @ m, question.y) for m in mean.T]
     lost = [best - auc(question.x @ m[:-1], question.y) for m in mean.T]
+    least = _log_loss(whole @ question.truth, question.y)
     return {
         "table": question.name, "n": args.n, "epsilon": args.epsilon, "law": law,
         "method": args.method, "trials": args.trials, "seed": args.seed,
         "coverage": np.mean((low <= truth) & (truth <= high), axis=1).round(3).tolist(),
         "bias_in_sd": np.mean((mean - truth) / draws.std(axis=2), axis=1).round(2).tolist(),
         "slopes_per_sd": (question.truth[:-1] * question.x.std(axis=0)).round(2).tolist(),
-        "auc": round(best, 4), "auc_lost": round(float(np.mean(lost)), 4), **more,
+        "auc": round(best, 4), "auc_lost": round(float(np.mean(lost)), 4),
+        "log_loss": round(least, 4), "log_loss_more": round(float(np.mean(loss)) - least, 4),
+        **more,
     }  # fmt: skip

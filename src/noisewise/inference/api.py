@@ -21,7 +21,7 @@ from noisewise.artifact.validation import shown
 from noisewise.inference import combine
 from noisewise.inference.population import FEWEST_GROUPS, PublicFeatures, public_features
 from noisewise.inference.results import Posterior, Result
-from noisewise.models.base import Analyst, Method, Progress, Question
+from noisewise.models.base import Analyst, Method, Progress, Question, refuse_reserved
 
 if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
@@ -258,6 +258,7 @@ def infer(
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
     check_at_least("draws", draws, FEWEST_DRAWS)
+    refuse_reserved(kind, options)
     asked_for = asked(prior, x=x, y=y, formula=formula, **options, **stands_for)
     question = replace(asked_for, method=chosen, pool=shared)
     usable, left_out = releases, tuple[Level, ...]()
@@ -314,8 +315,8 @@ def pooled_features(
         return None
     if not analyst.pooling:
         raise ArgumentError(
-            f"pool: a {release.family} cannot pool its groups; linear regressions and families of "
-            "one parameter can, by exact"
+            "pool: this model cannot pool its groups; linear regressions and families of one "
+            "parameter can, by exact"
         )
     if release.groups is None:
         raise ArgumentError("pool: this release has no groups; leave it out")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -467,13 +467,22 @@ def find_asked(family: str, asked: str | None) -> tuple[Model, Mapping[str, Any]
     able = [m for m in _MODELS.values() if family in (m.name, *m.also_reads)]
     for model in able:
         if asked == model.name:
-            return model, {}
+            return model, next(iter(model.asked_as.values()), {})
         if asked in model.asked_as:
             return model, model.asked_as[asked]
     there = [word for m in able for word in (m.asked_as or (m.name,))]
     raise ArgumentError(
         f"model: a {family} release can be inferred as {', '.join(there)}, not {asked!r}"
     )
+
+
+def refuse_reserved(model: Model, words: Iterable[str]) -> None:
+    """Raise an ArgumentError at a word that only ``model=`` may say."""
+    reserved = {word for stands_for in model.asked_as.values() for word in stands_for}
+    for word in words:
+        if word in reserved:
+            there = ", ".join(map(repr, model.asked_as))
+            raise ArgumentError(f"{word}: is said by model=, which may be {there}")
 
 
 def names() -> tuple[str, ...]:

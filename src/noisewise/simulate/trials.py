@@ -18,7 +18,7 @@ from noisewise.artifact.clamping import clamping_in_words
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import pooled_features, usable_groups
 from noisewise.inference.results import Posterior
-from noisewise.models.base import Analyst, Progress, Question, Simulator
+from noisewise.models.base import Analyst, Progress, Question, Simulator, refuse_reserved
 
 CHAINS, DRAWS = 4, 1000
 """Chains, and draws in each, of every trial: what ``infer`` has by default."""
@@ -172,6 +172,7 @@ def simulated(
     Pooled groups are simulated together: one trial is a release of all of them.
     """
     model, stands_for = models.find_asked(release.family, asked_as)
+    refuse_reserved(model, question.words)
     simulator = model.simulator()
     analyst = model.analyst()
     question = replace(

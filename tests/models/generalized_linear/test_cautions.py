@@ -166,7 +166,7 @@ def test_sums_within_levels_are_refused() -> None:
         people, formula="ill ~ age + C(sex)", bounds={"ill": (0, 1), "age": (0, 100)},
         levels={"sex": ["f", "m"]}, epsilon=1.0,
     )  # fmt: skip
-    refused(given, "sums within the levels of factors", model="logistic")
+    refused(given, "a formula with factors or products", model="logistic")
 
 
 def test_a_response_below_zero_is_no_count() -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from noisewise.artifact import ArgumentError, Censored, Release
+from noisewise.artifact.validation import text
 from noisewise.formula import parse
 from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.generalized_linear import clt, naive
+from noisewise.models.generalized_linear.links import LINKS
 from noisewise.models.generalized_linear.posterior import (
     CovariateMoments,
     GeneralizedPosterior,
     posterior_class,
 )
 from noisewise.models.generalized_linear.problem import GeneralizedProblem, generalized_problem
+from noisewise.models.linear_regression import LEAST_RECORDS
 
 DEFAULT_LINKS = {"poisson-regression": "poisson"}
 """The link of a release where the analyst names none; of others it is logistic."""
@@ -25,6 +30,7 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
 
     methods: ClassVar[Mapping[str, Method[Any]]] = {"clt": clt.run, "naive": naive.run}
     posterior = GeneralizedPosterior
+    least_records = LEAST_RECORDS
 
     def problem(self, releases: Sequence[Release], question: Question) -> GeneralizedProblem:
         """Read the sums of the release; ``x`` and ``y``, or a formula, choose the columns."""
@@ -32,11 +38,13 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
         release, words = releases[0], dict(question.words)
         law = words.pop("covariate_law", "box")
         link = words.pop("link", DEFAULT_LINKS.get(release.family, "logistic"))
+        if link not in LINKS:
+            raise ArgumentError(f"link: must be one of {', '.join(LINKS)}, not {link!r}")
         if any(block.statistic.kind == "cell-sums" for block in release.blocks):
             raise ArgumentError(
-                f"model: a {link} regression needs sums over all records, and this release holds "
-                "sums within the levels of factors. Release the levels as columns of 0 and 1 "
-                "beside the others (x=, y=) to ask for it"
+                f"model: a {link} regression needs sums over all records of products of two "
+                "columns, and this release holds those of a formula with factors or products. "
+                "Release the levels as columns of 0 and 1 beside the others (x=, y=) to ask for it"
             )
         if "formula" in words:
             if len({"x", "y"} & set(words)):
@@ -61,20 +69,34 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
         self, common: Mapping[str, Any], attributes: Mapping[str, Any]
     ) -> GeneralizedPosterior:
         """Return a posterior that was read from a file."""
-        x = tuple(attributes["x"])
-        link = attributes["link"]
-        if link not in ("logistic", "probit", "poisson"):
-            raise ValueError("the link is unknown")
+        if not isinstance(attributes["x"], list) or attributes["link"] not in LINKS:
+            raise ValueError("the covariates are no list, or the link is unknown")
+        x = tuple(text(column, "x") for column in attributes["x"])
+        y, link = text(attributes["y"], "y"), attributes["link"]
+        if set(common["draws"]) != {*x, "intercept"}:
+            raise ValueError("the draws are not those of the covariates")
+        if any(y not in release.bounds for release in common["releases"]):
+            raise ValueError("the response is not in the release")
+        _check_shift(common["details"].get("shape_shift", {}), (*x, "intercept"))
         moments = CovariateMoments.from_attributes(attributes["moments"], len(x))
         groups = 1 if common["keys"] is None else len(common["keys"])
         if len(moments.mean) != groups:
             raise ValueError("moments are not of as many groups")
-        return posterior_class(link)(**common, link=link, x=x, y=attributes["y"], moments=moments)
+        return posterior_class(link)(**common, link=link, x=x, y=y, moments=moments)
 
 
-def _columns(text: object, release: Release) -> dict[str, Any]:
+def _check_shift(shift: object, names: Sequence[str]) -> None:
+    """Raise a ValueError unless a file's shape shift is a number for each name, or one a group."""
+    if not isinstance(shift, Mapping) or not set(shift) <= set(names):
+        raise ValueError("the shape shift is not of the coefficients")
+    for values in shift.values():
+        if np.asarray(values).dtype.kind not in "if" or np.ndim(values) > 1:
+            raise ValueError("the shape shift is no number")
+
+
+def _columns(written: object, release: Release) -> dict[str, Any]:
     """Return x and y of a formula of plain columns; other terms were not released."""
-    formula = parse(text)
+    formula = parse(written)
     for term in formula.terms:
         if term.factors or len(term.numeric) > 1:
             raise ArgumentError(

@@ -37,6 +37,8 @@ MOST_INDICATORS = 9
 """Indicators whose cells are all enumerated; more are drawn (chosen)."""
 LEAST_VARIANCE = 1e-8
 """Least variance of a column in the box (chosen)."""
+LEAST_INDICATED = 1e-4
+"""Least share of records at either end of an indicator (chosen: both ends stay)."""
 LEAST_CELL = 1e-5
 """Share of records below which a cell of indicators is left out (chosen)."""
 
@@ -199,7 +201,7 @@ def _cells(mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.nda
     if not size:
         return np.zeros((1, 0)), np.ones(1)
     corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * size, indexing="ij"), -1).reshape(-1, size)
-    share = np.clip((1 + mean) / 2, 1e-6, 1 - 1e-6)
+    share = np.clip((1 + mean) / 2, LEAST_INDICATED, 1 - LEAST_INDICATED)
     base = np.prod(np.where(corners > 0, share, 1 - share), axis=1)
     mean = 2 * share - 1
     rows, columns = np.triu_indices(size, 1)

@@ -36,7 +36,7 @@ from noisewise.models.generalized_linear.response_moments import (
     node_sums,
     normal_sums,
 )
-from noisewise.models.linear_regression.coordinates import Point, Shape, released
+from noisewise.models.linear_regression.coordinates import Point, released
 from noisewise.numerics.gram_packing import number_of_sums
 from noisewise.numerics.matrices import (
     UNROLLED,
@@ -123,7 +123,7 @@ class Parts(NamedTuple):
 
 
 def parts(v: Matrix, data: DensityData, layout: Layout) -> Parts:
-    """Return the statistic, its log density, a, γ and η at coordinates v."""
+    """Return what coordinates v stand for."""
     d, first = layout.d, layout.covariates
     unit = entries(data.unit, 1) if is_entries(v) else data.unit
     at, base = covariate_density.covariates(v[:first], d, data.n, unit, noisy_n=layout.noisy_n)
@@ -236,8 +236,3 @@ def _reflections(layout: Layout) -> tuple[tuple[float, ...], ...]:
     signs[0, first + 1 : first + 1 + layout.d] = -1
     signs[1, : layout.d] = -1
     return tuple(map(tuple, signs.tolist()))
-
-
-def shape(layout: Layout) -> Shape:
-    """Return the shape of the covariates' statistic."""
-    return Shape(layout.d, layout.d, layout.noisy_n)

@@ -34,13 +34,13 @@ import numpy as np
 from jax.scipy.special import expit, ndtr
 from jax.scipy.stats import norm
 
+from noisewise.models.generalized_linear.response_laws import LARGEST_LOG_RATE
+
 MIXTURE_TERMS = 12
 """Terms of the mixture: the logistic function and its first three derivatives are then right to
 3e-8 everywhere, and so are all g_k (tested)."""
 KOLMOGOROV_RANGE = (0.28, 2.52)
 """Where the mixture's nodes lie, evenly in log K (chosen: the least error of all four)."""
-LARGEST_LOG_RATE = 40.0
-"""Predictors of counts are cut here, so that no rate overflows (chosen)."""
 
 
 class NormalMoments(NamedTuple):
@@ -68,8 +68,8 @@ class Link:
     """A response's law given its predictor.
 
     ``mean`` h(t) and ``second`` E[y² | t]; ``moments(a, v)`` under normal covariates;
-    ``given_records(a, v)`` the part of R that is the response's own scatter, where it has a closed
-    form. ``counts`` tells counts from responses that are 0 or 1.
+    ``given_records(a, v)`` the part of R that is the response's own scatter. ``counts`` tells
+    counts from responses that are 0 or 1.
     """
 
     name: str
@@ -77,9 +77,9 @@ class Link:
     mean: Callable[[jax.Array], jax.Array]
     second: Callable[[jax.Array], jax.Array]
     moments: Callable[[jax.Array, jax.Array], NormalMoments]
-    given_records: Callable[[jax.Array, jax.Array], VarianceShare] | None
+    given_records: Callable[[jax.Array, jax.Array], VarianceShare]
 
-    def predictor(self, mean: np.ndarray) -> np.ndarray:
+    def rough_predictor(self, mean: np.ndarray) -> np.ndarray:
         """Return the predictor t at which E[y | t] is this mean, by the logistic inverse or log."""
         if self.counts:
             return np.asarray(np.log(mean))
@@ -140,6 +140,17 @@ def _logistic_share(a: jax.Array, v: jax.Array) -> VarianceShare:
     return VarianceShare(g1, g1, g2, g3)
 
 
+LOGITS_OF_A_PROBIT = 1.702
+"""The logistic function at 1.702 t is within 0.01 of the normal distribution's at t."""
+
+
+def _probit_share(a: jax.Array, v: jax.Array) -> VarianceShare:
+    """Return the share of the response's scatter, nearly: that of a logistic response."""
+    unit = LOGITS_OF_A_PROBIT
+    _, _, g1, g2, g3 = normal_derivatives("logistic", unit * a, unit**2 * v)
+    return VarianceShare(g1, g1, unit * g2, unit**2 * g3)
+
+
 def _rate(a: jax.Array, v: jax.Array) -> jax.Array:
     return jnp.exp(jnp.minimum(a + 0.5 * v, LARGEST_LOG_RATE))
 
@@ -179,7 +190,7 @@ LINKS = {
         _logistic_share,
     ),
     "probit": Link(
-        "probit", False, ndtr, ndtr, lambda a, v: _binary_moments("probit", a, v), None
+        "probit", False, ndtr, ndtr, lambda a, v: _binary_moments("probit", a, v), _probit_share
     ),
     "poisson": Link(
         "poisson", True, _count_mean, _count_second, _poisson_moments, _poisson_share

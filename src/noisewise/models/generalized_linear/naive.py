@@ -20,11 +20,16 @@ from noisewise.models.generalized_linear.links import LINKS, Link
 from noisewise.models.generalized_linear.posterior import posterior_of
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 from noisewise.models.generalized_linear.response_moments import normal_sums
-from noisewise.models.generalized_linear.starting_values import noisy_moments
+from noisewise.models.generalized_linear.starting_values import (
+    noisy_moments,
+    raw_moments,
+)
 from noisewise.numerics.convergence import diagnose_groups
 
 STEPS = 60
 """Steps of the damped Gauss-Newton iteration (chosen)."""
+SOLVED = 1e-2
+"""Largest difference of moments at an estimate, relative to the mean response (chosen)."""
 RIDGE = 1e-3
 """Weight of the prior's precision, so that estimates stay finite (chosen)."""
 
@@ -38,9 +43,13 @@ def run(
 ) -> Posterior:
     """Return independent draws of the normal law about the estimate."""
     d, groups = len(problem.x), len(problem.n)
-    mean, covariance = noisy_moments(problem)
+    mean, covariance = raw_moments(problem)
+    repaired = noisy_moments(problem)
+    for g in range(groups):  # A noisy covariance need not be one.
+        if np.linalg.eigvalsh(covariance[g])[0] <= 0:
+            mean[g], covariance[g] = repaired[0][g], repaired[1][g]
     factor = np.linalg.cholesky(covariance)
-    rng = np.random.default_rng(seed)
+    rng, unsolved = np.random.default_rng(seed), 0
     half, centre = problem.units.half, problem.units.centre
     user = np.empty((d + 1, groups, chains, draws))
     for g in range(groups):
@@ -48,7 +57,10 @@ def run(
         total = (half[-1] * problem.response[g] + centre[-1] * n * np.append(1.0, mean[g])) / n
         whitened = np.linalg.solve(factor[g], total[1:] - total[0] * mean[g])
         target = jnp.asarray(np.append(total[0], whitened))
-        estimate, spread = (np.asarray(a) for a in _solved(target, jnp.asarray(n), problem.link))
+        estimate, spread, off = (
+            np.asarray(a) for a in _solved(target, jnp.asarray(n), problem.link)
+        )
+        unsolved += int(not off < SOLVED)
         root = np.linalg.cholesky(spread + 1e-12 * np.eye(d + 1))
         ab = estimate + rng.standard_normal((chains, draws, d + 1)) @ root.T
         slopes = np.linalg.solve(factor[g].T, ab[..., 1:].reshape(-1, d).T)
@@ -63,7 +75,7 @@ def run(
             progress(g + 1, groups)
     judged = [diagnose_groups(values) for values in user]
     rhat, ess = (np.stack(s) for s in zip(*judged, strict=True))
-    details: dict[str, Any] = {"hidden": list(problem.hidden)}
+    details: dict[str, Any] = {"hidden": list(problem.hidden), "unsolved": unsolved}
     return posterior_of(problem, user, rhat, ess, "naive", details, None, mean, covariance)
 
 
@@ -72,8 +84,8 @@ def _moments(link: Link, ab: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=2)
-def _solved(wanted: jax.Array, n: jax.Array, link: str) -> tuple[jax.Array, jax.Array]:
-    """Return (a, b) whose moments are nearest to the wanted ones, and their covariance."""
+def _solved(wanted: jax.Array, n: jax.Array, link: str) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the (a, b) of moments nearest to the wanted, their covariance, and how far off."""
     law = LINKS[link]
     low = 1e-4
     first = jnp.clip(wanted[0], low, None if law.counts else 1 - low)
@@ -93,4 +105,5 @@ def _solved(wanted: jax.Array, n: jax.Array, link: str) -> tuple[jax.Array, jax.
     slope = jax.jacfwd(lambda v: _moments(law, v))(ab)
     inverse = jnp.linalg.pinv(slope)
     covariance = jnp.asarray(normal_sums(law, ab[0], ab[1:]).covariance)
-    return ab, inverse @ covariance @ inverse.T / n
+    off = jnp.abs(_moments(law, ab) - wanted).max() / jnp.maximum(jnp.abs(wanted[0]), low)
+    return ab, inverse @ covariance @ inverse.T / n, off

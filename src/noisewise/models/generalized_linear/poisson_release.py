@@ -10,6 +10,7 @@ from noisewise.models.base import Owner
 from noisewise.models.generalized_linear import PoissonRegressionRelease
 from noisewise.models.generalized_linear.release import WORDS, Limits, release_sums
 from noisewise.privacy import arguments
+from noisewise.privacy.arguments import PrivateBounds
 from noisewise.privacy.options import (
     MomentOptions,
     PrivacyOptions,
@@ -61,20 +62,32 @@ def poisson_regression(
     """
     given = arguments.mapping(bounds, "bounds", "{column: (lower, upper)}")
     response = arguments.name(y, "y")
-    limit = given.get(response)
-    ends = (limit.lower, limit.upper) if isinstance(limit, Bounds) else limit
-    if not isinstance(ends, tuple) or ends[0] != 0 or not ends[1] >= 1:
-        raise ArgumentError(
-            f"bounds: those of the counts {response!r} must begin at 0 and end at 1 or above, such "
-            f"as {{{response!r}: (0, 20)}}"
-        )
     options = PrivacyOptions.of(MomentOptions, privacy)
     return cast(
         PoissonRegressionRelease,
         release_sums(
-            "poisson-regression", source, x, response, given, fill, count_clamped, options
+            "poisson-regression",
+            source,
+            x,
+            response,
+            given,
+            fill,
+            count_clamped,
+            options,
+            _check_response,
         ),
     )
+
+
+def _check_response(column: str, bounds: Bounds | PrivateBounds, fill: object) -> None:
+    """Raise an ArgumentError unless the response begins at 0, and gaps become whole numbers."""
+    if isinstance(bounds, PrivateBounds) or bounds.lower != 0 or bounds.upper < 1:
+        raise ArgumentError(
+            f"bounds: those of the counts {column!r} must begin at 0 and end at 1 or above, such "
+            f"as {{{column!r}: (0, 20)}}"
+        )
+    if isinstance(fill, float) and not fill.is_integer():
+        raise ArgumentError(f"fill: {column!r} counts, so gaps must become a whole number")
 
 
 OWNER = Owner(

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import linalg
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
@@ -32,12 +31,16 @@ LARGE_SHIFT = 1.0
 (chosen; docs/evidence-generalized-linear.md)."""
 LARGE_SLOPE = 2.0
 """Slope per standard deviation of a column above which its shape decides (logits; chosen)."""
+LARGE_LOG_RATE = 1.5
+"""The same of log rates, whose exponential depends more on the shape (chosen)."""
 LARGE_PREDICTOR = 3.0
 """Deviation of the predictor that is near separation (logits; chosen)."""
 FEW_EVENTS = 20.0
 """Expected events, or records without, below which the normal law of sums is untested."""
 FEW_RECORDS = 50
 """The same of records, with five covariates or more."""
+SYMMETRIC = 1e-9
+"""Rounding by which a covariance in a file may be off symmetry (chosen)."""
 CLAMPED_SHARE = 1e-3
 """Expected share of counts beyond their bound from which a caution is due (chosen)."""
 LOGITS = {"logistic": 1.0, "probit": 1.65, "poisson": 1.0}
@@ -90,10 +93,19 @@ class CovariateMoments:
         }  # fmt: skip
         fields = {}
         for name, shape in wanted.items():
-            array = np.asarray(content[name], bool if name == "indicators" else float)
-            if array.shape != shape or not np.isfinite(array).all():
+            array = np.asarray(content[name])
+            wrong = array.dtype != bool if name == "indicators" else array.dtype.kind not in "if"
+            if wrong or array.shape != shape or not np.isfinite(array).all():
                 raise ValueError(f"the covariates' {name} is not what it should be")
-            fields[name] = array
+            fields[name] = array if name == "indicators" else array.astype(float)
+        covariance = fields["covariance"]
+        if (
+            (np.abs(fields["mean"]) > 1).any()
+            or (fields["half"] <= 0).any()
+            or np.abs(covariance - np.swapaxes(covariance, 1, 2)).max() > SYMMETRIC
+            or np.linalg.eigvalsh(covariance).min() <= 0
+        ):
+            raise ValueError("the covariates' moments are none")
         if content["law"] not in ("box", "normal"):
             raise ValueError("the law of the covariates is unknown")
         return cls(**fields, law=content["law"])
@@ -136,6 +148,7 @@ class GeneralizedPosterior(Posterior):
         """Return what may make the numbers wrong, and what was clamped or left out."""
         words = [
             *self._hidden(),
+            *self._naive(),
             *self._shape_decides,
             *self._steep(),
             *self._few_events(),
@@ -159,10 +172,13 @@ class GeneralizedPosterior(Posterior):
 
     @property
     def _shape_decides(self) -> list[str]:
+        # Of a column that is 0 or 1 the law is known.
+        numbers = [n for n, known in zip(self.x, self.moments.indicators, strict=True) if not known]
         moved = [
-            name for name, value in self.shape_shift.items()
-            if name != "intercept" and np.nanmax(np.append(value, 0.0)) > LARGE_SHIFT
-        ]  # fmt: skip
+            name
+            for name in numbers
+            if np.nanmax(np.append(self.shape_shift.get(name, 0.0), 0.0)) > LARGE_SHIFT
+        ]
         if not moved:
             return []
         where = self._where({n: self.shape_shift[n] > LARGE_SHIFT for n in moved})
@@ -186,6 +202,19 @@ class GeneralizedPosterior(Posterior):
             "next release"
         ]
 
+    def _naive(self) -> list[str]:
+        """Say what ``naive`` takes for granted, and where it found nothing."""
+        if self.method != "naive":
+            return []
+        words = ["Method naive ignores the noise and takes the covariates as normal"]
+        unsolved = self.details.get("unsolved", 0)
+        if unsolved:
+            words.append(
+                f"In {unsolved} of {len(self.keys or (None,))} the noisy sums are such as no "
+                "coefficients give, and what is said there means nothing"
+            )
+        return words
+
     def _where(self, marks: Mapping[str, np.ndarray]) -> str:
         """Return in how many groups, where there are groups."""
         if self.keys is None:
@@ -199,28 +228,30 @@ class GeneralizedPosterior(Posterior):
         return np.stack([np.atleast_1d(v) for v in values], axis=1)
 
     @cached_property
-    def _box_covariance(self) -> np.ndarray:
+    def _covariance(self) -> np.ndarray:
         half = self.moments.half
         return np.asarray(self.moments.covariance * half[:, None] * half)
 
     def _steep(self) -> list[str]:
         """Say where the predictor varies so much that the data are nearly separated."""
-        unit = LOGITS[self.link]
-        slopes = self._medians() * unit
-        sd = np.sqrt(np.diagonal(self._box_covariance, axis1=1, axis2=2))
-        steep = np.abs(slopes) * sd > LARGE_SLOPE
-        whole = np.sqrt(np.einsum("gi,gij,gj->g", slopes, self._box_covariance, slopes))
+        slopes = self._medians() * LOGITS[self.link]
+        sd = np.sqrt(np.diagonal(self._covariance, axis1=1, axis2=2))
+        limit = LARGE_LOG_RATE if self.link == "poisson" else LARGE_SLOPE
+        steep = np.abs(slopes) * sd > limit
+        whole = np.sqrt(np.einsum("gi,gij,gj->g", slopes, self._covariance, slopes))
         apart = whole > LARGE_PREDICTOR
         words = []
         if steep.any():
             names = [c for c, s in zip(self.x, steep.any(axis=0), strict=True) if s]
             where = self._where({"": steep.any(axis=1)})
+            much = f"changes {self.y} by more than {LARGE_SLOPE:g} logits"
+            if self.link == "poisson":
+                much = f"multiplies the rate of {self.y} by more than {np.exp(LARGE_LOG_RATE):.2g}"
             words.append(
-                f"{', '.join(names)} changes {self.y} by more than {LARGE_SLOPE:g} logits per "
-                f"standard deviation{where}: such a slope depends on the shape of the column, "
-                "which the release does not tell"
+                f"{', '.join(names)} {much} per standard deviation{where}: such a slope depends on "
+                "the shape of the column, which the release does not tell"
             )
-        if apart.any():
+        if apart.any() and self.link != "poisson":
             words.append(
                 f"The covariates nearly separate {self.y}{self._where({'': apart})}: coefficients "
                 "rest on the few records between, and on the prior"
@@ -233,8 +264,16 @@ class GeneralizedPosterior(Posterior):
         if sizes is None:
             return []
         words = []
-        if self.link != "poisson":
-            share = self._mean_response()
+        share = self._mean_response()
+        if self.link == "poisson":
+            few = share * sizes < FEW_EVENTS
+            if few.any():
+                words.append(
+                    f"Fewer than {FEW_EVENTS:g} {self.y} are expected in all"
+                    f"{self._where({'': few})}: sums of so few are not normal, as this method "
+                    "takes them to be"
+                )
+        else:
             few = np.minimum(share, 1 - share) * sizes < FEW_EVENTS
             if few.any():
                 words.append(
@@ -252,9 +291,19 @@ class GeneralizedPosterior(Posterior):
         return words
 
     def _sizes(self) -> np.ndarray | None:
-        """Return the records of every group, as far as these are public."""
-        n = self.releases[0].n if self.releases else None
-        return None if n is None else np.atleast_1d(np.asarray(n, float))
+        """Return the records of every group, noisy where they are secret; None without a file."""
+        if not self.releases:
+            return None
+        release = self.releases[0]
+        if release.n is not None:
+            sizes = np.atleast_1d(np.asarray(release.n, float))
+        else:
+            sums = release.block("gram")
+            sizes = np.maximum(sums.scaled[sums.statistic.names.index("n")], 1.0)
+        if self.keys is None or release.groups is None:
+            return sizes
+        place = {key: i for i, key in enumerate(release.groups.keys)}
+        return np.asarray(sizes[[place[key] for key in self.keys]])
 
     def _mean_response(self) -> np.ndarray:
         """Return the mean response (group) over the records, at posterior medians."""
@@ -374,10 +423,11 @@ class GeneralizedPosterior(Posterior):
         if not 0 < interval < 1:
             raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
         units = dict(per or {})
-        if unknown := [c for c in units if c not in self.x]:
-            raise ArgumentError(
-                f"per: {unknown[0]!r} is no covariate; there are {', '.join(self.x)}"
-            )
+        for name, unit in units.items():
+            if name not in self.x:
+                raise ArgumentError(f"per: {name!r} is no covariate; there are {', '.join(self.x)}")
+            if not isinstance(unit, int | float | np.number) or not 0 < abs(unit) < np.inf:
+                raise ArgumentError(f"per: {name} must be a number other than 0, not {unit!r}")
         tails = (1 - interval) / 2, 0.5, (1 + interval) / 2
         sensitivity = self.mean_slope
         rows = []
@@ -387,11 +437,12 @@ class GeneralizedPosterior(Posterior):
                 drawn = self.draws[column] if self.keys is None else self.draws[column][g]
                 row: dict[str, object] = {} if key is None else {"group": key}
                 row |= {"parameter": column, "per": unit}
-                kinds = {"average_effect": unit * drawn * sensitivity[g]}
+                kinds = {"average_effect": np.quantile(unit * drawn * sensitivity[g], tails)}
                 if self.law.ratio is not None:
-                    kinds = {self.law.ratio: np.exp(unit * drawn), **kinds}
-                for name, values in kinds.items():
-                    low, middle, high = np.quantile(values, tails)
+                    with np.errstate(over="ignore"):  # A huge unit may multiply odds by infinity.
+                        ratio = np.exp(np.quantile(unit * drawn, tails))
+                    kinds = {self.law.ratio: ratio, **kinds}
+                for name, (low, middle, high) in kinds.items():
                     row |= {name: middle, f"{name}_lower": low, f"{name}_upper": high}
                 rows.append(row)
         index = "parameter" if self.keys is None else ["group", "parameter"]
@@ -501,8 +552,8 @@ def _deviations_without_noise(
         t = design @ np.median(user[:, g], axis=(1, 2))
         slope = (white.T * (nodes.weight * law.slope(t))) @ white
         scatter = (white.T * (nodes.weight * law.variance(t))) @ white / n
-        spread = linalg.solve(slope, linalg.solve(slope, scatter).T)
         deviations = np.append(np.full(len(problem.x), problem.slope_sd), problem.level_sd)
-        covariance = np.linalg.inv(np.linalg.inv(spread) + np.diag(deviations**-2.0))
+        precision = slope @ np.linalg.pinv(scatter, hermitian=True) @ slope
+        covariance = np.linalg.inv(precision + np.diag(deviations**-2.0))
         found[:, g] = np.sqrt(np.diagonal(change.T @ covariance @ change))
     return by_name(names, found, problem.keys)

@@ -13,22 +13,29 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.models.generalized_linear.covariate_nodes import order_of
-from noisewise.models.generalized_linear.links import LINKS, Link
+from noisewise.models.generalized_linear.links import LINKS
 from noisewise.models.linear_regression.prior_check import hidden_columns
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     Units,
     regression_problem,
 )
-from noisewise.numerics.gram_packing import number_of_sums, pack, square_positions, unpack
+from noisewise.numerics.gram_packing import (
+    number_of_sums,
+    pack,
+    square_positions,
+    total_positions,
+    unpack,
+)
 from noisewise.priors import Predictor
 
 BINARY_DEVIATIONS = 5.0
 """Noise deviations between Σ y² and n from which a response is surely not 0 or 1 (glm oracle 9)."""
 INDICATOR_DEVIATIONS = 4.0
 """The same of a covariate that is taken for an indicator (chosen)."""
-CERTAIN_SHARE = 0.05
-"""Noise of Σ x², as a share of n, up to which a column can be told to be an indicator (chosen)."""
+CERTAIN_SHARE = 0.25
+"""Doubt in Σ x², as a share of n (1 - mean²), up to which a column can be told to be an indicator
+(chosen)."""
 LEVEL_SD = 2.5
 """Prior deviation of the predictor at the records' mean (that of rstanarm's intercepts)."""
 SLOPES_SD = {"logistic": 2.5, "probit": 1.5, "poisson": 1.0}
@@ -65,9 +72,9 @@ class GeneralizedProblem:
     hidden: tuple[str, ...] = ()
 
     @property
-    def family(self) -> Link:
-        """Return the link."""
-        return LINKS[self.link]
+    def counts(self) -> bool:
+        """Return whether the response is a count, and not 0 or 1."""
+        return LINKS[self.link].counts
 
     @property
     def level(self) -> float:
@@ -75,12 +82,14 @@ class GeneralizedProblem:
         if self.prior.level is not None:
             return self.prior.level
         # Between one event and as many as the bounds allow, on the scale of logarithms.
-        return 0.5 * float(np.log(self.largest_count)) if self.family.counts else 0.0
+        return 0.5 * float(np.log(self.largest_count)) if self.counts else 0.0
 
     @property
     def level_sd(self) -> float:
         """Return its prior deviation."""
-        return LEVEL_SD if self.prior.level_sd is None else self.prior.level_sd
+        if self.prior.level_sd is not None:
+            return self.prior.level_sd
+        return max(LEVEL_SD, self.level) if self.counts else LEVEL_SD
 
     @property
     def slope_sd(self) -> float:
@@ -96,7 +105,7 @@ class GeneralizedProblem:
     @property
     def prior_in_words(self) -> str:
         """Return the prior, for people and files."""
-        where = "log rate" if self.family.counts else "predictor"
+        where = "log rate" if self.counts else "predictor"
         return (
             f"{where} at the records' mean N({self.level:.3g}, {self.level_sd:.3g}²), slopes per "
             f"standard deviation N(0, {self.slope_sd:.3g}²); covariates anywhere, scales unknown"
@@ -189,11 +198,19 @@ def _check_response(problem: RegressionProblem, link: str) -> None:
         return  # A blank release, as checks and plans make it: no data, and no noise.
     squares = problem.z[:, square_positions(len(problem.x) + 1)[-1]]
     off = np.abs(squares - _records(problem)) / _noise_sd(problem)
-    if off.max() > BINARY_DEVIATIONS:
+    if off.max() > _limit(problem):
         raise ArgumentError(
             f"model: {problem.y!r} is not 0 or 1 in every record: its sum of squares lies "
             f"{off.max():.0f} noise deviations from what it would then be"
         )
+
+
+def _limit(problem: RegressionProblem) -> float:
+    """Return the noise deviations that are too many in any group, by the noise's own tails."""
+    more = np.log(len(problem.n))
+    if problem.mechanism == "gaussian":
+        return float(np.sqrt(BINARY_DEVIATIONS**2 + 2 * more))
+    return float(BINARY_DEVIATIONS + more / (2.0 if problem.noisy_n else np.sqrt(2.0)))
 
 
 def _indicators(problem: RegressionProblem) -> np.ndarray:
@@ -201,10 +218,11 @@ def _indicators(problem: RegressionProblem) -> np.ndarray:
     d = len(problem.x)
     squares = problem.z[:, square_positions(d + 1)[:-1]].sum(axis=0)
     n, groups = float(_records(problem).sum()), len(problem.n)
-    sd = _noise_sd(problem) * np.sqrt(groups)
-    if sd > CERTAIN_SHARE * n:
-        return np.zeros(d, bool)
-    return np.asarray(np.abs(squares - n) < INDICATOR_DEVIATIONS * sd + 1e-6 * n)
+    error = INDICATOR_DEVIATIONS * _noise_sd(problem) * np.sqrt(groups)
+    mean = problem.z[:, total_positions(d + 1)[:-1]].sum(axis=0) / n
+    # A column that keeps near one bound has nearly the same sum of squares.
+    certain = error < CERTAIN_SHARE * n * (1 - mean**2)
+    return np.asarray(certain & (np.abs(squares - n) < error + 1e-6 * n))
 
 
 def subset(problem: GeneralizedProblem, rows: np.ndarray) -> GeneralizedProblem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack, cast
 
 from noisewise.artifact import ArgumentError, Bounds, Clamped, Gram, Statistic
@@ -63,19 +63,32 @@ def logistic_regression(
     """
     given = arguments.mapping(bounds, "bounds", "{column: (lower, upper)}")
     response = arguments.name(y, "y")
-    limit = given.get(response, (0, 1))
-    if limit not in ((0, 1), Bounds(0, 1)):
-        raise ArgumentError(
-            f"bounds: {response!r} must be 0 or 1, so its bounds are (0, 1); leave them out"
-        )
     options = PrivacyOptions.of(MomentOptions, privacy)
-    limits = {**given, response: (0, 1)}
+    limits = {response: (0, 1), **given}
     return cast(
         LogisticRegressionRelease,
         release_sums(
-            "logistic-regression", source, x, response, limits, fill, count_clamped, options
+            "logistic-regression",
+            source,
+            x,
+            response,
+            limits,
+            fill,
+            count_clamped,
+            options,
+            _check_response,
         ),
     )
+
+
+def _check_response(column: str, bounds: Bounds | PrivateBounds, fill: object) -> None:
+    """Raise an ArgumentError unless the response has the bounds (0, 1), and gaps become 0 or 1."""
+    if bounds != Bounds(0, 1):
+        raise ArgumentError(
+            f"bounds: {column!r} must be 0 or 1, so its bounds are (0, 1); leave them out"
+        )
+    if fill not in (None, 0, 1):
+        raise ArgumentError(f"fill: {column!r} is 0 or 1, so gaps must become 0 or 1, not {fill!r}")
 
 
 def release_sums(
@@ -87,13 +100,19 @@ def release_sums(
     fill: object,
     count_clamped: bool,
     options: PrivacyOptions,
+    check: Callable[[str, Bounds | PrivateBounds, object], None],
 ) -> Any:
-    """Release the Gram matrix of covariates and response for one of the models of this folder."""
+    """Release the Gram matrix of covariates and response for one of the models of this folder.
+
+    ``check`` raises an ArgumentError where bounds or fill of the response do not fit the model.
+    """
     covariates = arguments.names(x, "x")
     if y in covariates:
         raise ArgumentError(f"y: {y!r} is among x; the response must be another column")
     columns = (*covariates, y)
     limits = arguments.all_bounds(columns, bounds, ())
+    fills = arguments.column_fill(fill, limits, {})
+    check(y, limits[y], fills.get(y))
     groups = arguments.groups(options.groups)
     agreed = privacy_terms(options, None if groups is None else groups.column)
 
@@ -110,7 +129,7 @@ def release_sums(
         options=options,
         bounds=limits,
         groups=groups,
-        fill=arguments.column_fill(fill, limits, {}),
+        fill=fills,
         dated=arguments.dated_columns(bounds),
         least_records=len(columns) + 1,
     )

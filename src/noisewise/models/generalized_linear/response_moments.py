@@ -23,14 +23,14 @@ import numpy as np
 
 from noisewise.models.generalized_linear.covariate_nodes import CovariateNodes
 from noisewise.models.generalized_linear.links import Link
-from noisewise.numerics.matrices import Matrix, entries, is_entries, joined, listed, scaled, single
+from noisewise.numerics.matrices import Matrix, is_entries, joined, listed, scaled, single
 
 MOST_PROJECTED = 3
 """Up to this many covariates R is projected under their own law (chosen: it costs d³ sums)."""
 
 
 class NodeArrays(NamedTuple):
-    """Nodes for the density: z (column, node, …), weights and basis (…, node, …).
+    """Nodes for the density: z (column, node, …) and weights (node, …).
 
     ``products`` (feature, node, …) are the weighted functions that are summed: (1, z) times the
     basis of (1, z, zzᵀ), or times (1, z) where covariates are many. A trailing axis holds groups
@@ -125,12 +125,11 @@ def _scatter_of_nodes(
     first = _sums(nodes.products[:size], mean, b, 1)[0]
     scatter = _sums(nodes.products, second - mean**2, b, size)
     covariance = _of(scatter, b)
-    if link.given_records is not None:
-        whole, own = link.moments(a, v), link.given_records(a, v)
-        covariance = covariance + _patterned(
-            b, whole.corner - own.corner, whole.plain - own.plain,
-            whole.cross - own.cross, whole.outer - own.outer,
-        )  # fmt: skip
+    whole, own = link.moments(a, v), link.given_records(a, v)
+    covariance = covariance + _patterned(
+        b, whole.corner - own.corner, whole.plain - own.plain,
+        whole.cross - own.cross, whole.outer - own.outer,
+    )  # fmt: skip
     return SumMoments(_of(first, b), covariance)
 
 
@@ -156,8 +155,3 @@ def _of(values: list, b: Matrix) -> Matrix:  # type: ignore[type-arg]
     if is_entries(b):
         return listed(values)
     return jnp.stack([jnp.stack(row) if isinstance(row, list) else row for row in values])
-
-
-def batched_entries(array: jax.Array) -> np.ndarray:
-    """Return a vector (column, chain, group) as entries."""
-    return entries(array, 1)

@@ -2,7 +2,9 @@
 
 ``from_prior`` makes records: covariates whose mean, covariance and shape come from the model, the
 response given them. Trials whose *noisy* sums could not come from records in the box are drawn
-anew, which keeps calibration exact. A plan makes records at one guessed truth and clamps them.
+anew, which keeps calibration exact; moments that no records in the box have are drawn anew as well,
+though the analysis knows of no such limit but for the means. A plan makes records at one guessed
+truth and clamps them.
 """
 
 from __future__ import annotations
@@ -244,7 +246,7 @@ def _guessed(
     slopes = np.array([
         float(numbers.get(c, SLOPE / np.sqrt(len(x)) / spread[i])) for i, c in enumerate(x)
     ])  # fmt: skip
-    usual = 1.0 + 0.1 * problem.largest_count if problem.family.counts else 0.5
+    usual = 1.0 + 0.1 * problem.largest_count if problem.counts else 0.5
     wanted = float(numbers.get(f"mean:{y}", usual))
     if not 0 < wanted < problem.largest_count:
         raise ArgumentError(f"guess: mean:{y} must be within its bounds, not {wanted!r}")

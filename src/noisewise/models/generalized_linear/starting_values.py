@@ -6,6 +6,7 @@ import numpy as np
 
 from noisewise.models.generalized_linear import covariate_density
 from noisewise.models.generalized_linear.density import Layout
+from noisewise.models.generalized_linear.links import LINKS
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
 from noisewise.numerics.gram_packing import unpack
 
@@ -25,6 +26,14 @@ def variance_units(problem: GeneralizedProblem) -> np.ndarray:
     _, totals = unpack(problem.covariates[:, : d * (d + 3) // 2], d)
     mean = np.clip(totals / n, -1, 1)
     return np.asarray(problem.noise_scale / n * np.sqrt(1 + 4 * mean**2))
+
+
+def raw_moments(problem: GeneralizedProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance (group, …) of the covariates as if the noisy sums were exact."""
+    d, n = len(problem.x), problem.n
+    products, totals = unpack(problem.covariates[:, : d * (d + 3) // 2], d)
+    mean = totals / n[:, None]
+    return mean, products / n[:, None, None] - mean[:, :, None] * mean[:, None, :]
 
 
 def noisy_moments(problem: GeneralizedProblem) -> tuple[np.ndarray, np.ndarray]:
@@ -90,6 +99,5 @@ def _level(problem: GeneralizedProblem) -> np.ndarray:
     """Return the predictor (group) at which the mean response is the noisy one."""
     centre, half = problem.units.centre[-1], problem.units.half[-1]
     mean = centre + half * problem.response[:, 0] / problem.n
-    if problem.family.counts:
-        return problem.family.predictor(np.clip(mean, LEAST_SHARE, problem.largest_count))
-    return problem.family.predictor(np.clip(mean, LEAST_SHARE, 1 - LEAST_SHARE))
+    largest = problem.largest_count if problem.counts else 1 - LEAST_SHARE
+    return LINKS[problem.link].rough_predictor(np.clip(mean, LEAST_SHARE, largest))
