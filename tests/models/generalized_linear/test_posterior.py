@@ -168,11 +168,12 @@ def test_a_file_holds_all_of_it(post: GeneralizedPosterior, tmp_path: Path) -> N
 
 def test_the_page_shows_odds_ratios(post: GeneralizedPosterior) -> None:
     page = nw.report.render(post)
-    assert "What one unit of a covariate multiplies the odds by" in page
+    assert "What more of a covariate multiplies the odds by" in page
     assert "probability of y" in page
-    row = post.effects().iloc[0]
+    unit = float(f"{post.moments.half[0] * np.sqrt(post.moments.covariance[0, 0, 0]):.2g}")
+    row = post.effects(per={"x": unit}).iloc[0]
     low, high = (html.number(float(row[f"odds_ratio_{end}"])) for end in ("lower", "upper"))
-    assert f"x {low} to {high}" in page
+    assert f"x (per {unit:g}) {low} to {high}" in page
 
 
 def test_what_noise_costs_is_known(post: GeneralizedPosterior) -> None:

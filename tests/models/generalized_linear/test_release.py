@@ -88,7 +88,7 @@ def test_groups_and_people_are_options_as_elsewhere() -> None:
             "must begin at 0 and end at 1 or above",
         ),
         (counts, {"bounds": {"x": (0, 100), "y": (0, 0.5)}}, "must begin at 0"),
-        (counts, {"bounds": {"x": (0, 100)}}, "'y' must begin at 0"),
+        (counts, {"bounds": {"x": (0, 100)}}, "none for column 'y'"),
     ],
 )
 def test_bounds_that_do_not_fit_are_refused(
