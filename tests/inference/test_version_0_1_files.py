@@ -32,7 +32,8 @@ def test_a_release(name: str) -> None:
 
 def test_there_are_releases_of_every_model() -> None:
     families = {nw.Release.load(FOLDER / name).family for name in RELEASES}
-    assert families == set(nw.models.names())
+    later = {"logistic-regression", "poisson-regression"}
+    assert families == set(nw.models.names()) - later
 
 
 @pytest.mark.parametrize("name", ["linear-groups", "normal", "poisson"])

@@ -24,6 +24,11 @@ from noisewise.diagnostics import KS, Coverage, Wider
 from noisewise.models import Analyst, Method, Model, Owner, Question, Simulator, Word
 from noisewise.models.exponential_family import ExponentialFamilyRelease
 from noisewise.models.exponential_family.posterior import FamilyPosterior
+from noisewise.models.generalized_linear import (
+    LogisticRegressionRelease,
+    PoissonRegressionRelease,
+)
+from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.graphical_model import GraphicalModelRelease
 from noisewise.models.linear_regression import LinearRegressionRelease
 from noisewise.models.linear_regression.posterior import RegressionPosterior
@@ -180,6 +185,8 @@ def estimator(release: LinearRegressionRelease) -> None:
     """Use the estimator for scikit-learn."""
     model = nw.sklearn.NoisyLinearRegression(draws=500).fit(release)
     assert_type(model, nw.sklearn.NoisyLinearRegression)
+    odds = nw.sklearn.NoisyLogisticRegression(draws=500).fit(release)
+    assert_type(odds, nw.sklearn.NoisyLogisticRegression)
     assert_type(model.predict([[40.0]]), np.ndarray)
     assert_type(model.predict([[40.0]], return_std=True), tuple[np.ndarray, np.ndarray])
 
@@ -219,6 +226,7 @@ def priors() -> None:
     """State what is believed beforehand."""
     nw.priors.Beta(1, 1)
     nw.priors.Population(spread={"pir": 0.1}, coefficients=1)
+    nw.priors.Predictor(slopes_sd=1.0)
     nw.priors.Dirichlet(np.ones(3))
     nw.priors.NormalInverseWishart(np.zeros(1), 1.0, np.eye(1), 3.0)
     assert_type(
@@ -299,10 +307,26 @@ def owner_of_mine(source: object, *, x: str) -> nw.Release:
     raise NotImplementedError(source, x)
 
 
+def generalized(table: pd.DataFrame, linear: LinearRegressionRelease) -> None:
+    """Ask for logistic, probit and Poisson regressions."""
+    ill = nw.release.logistic_regression(
+        table, x="age", y="ill", bounds={"age": (0, 120)}, epsilon=1.0
+    )
+    assert_type(ill, LogisticRegressionRelease)
+    visits = nw.release.poisson_regression(
+        table, x="age", y="visits", bounds={"age": (0, 120), "visits": (0, 30)}, epsilon=1.0
+    )
+    assert_type(visits, PoissonRegressionRelease)
+    assert_type(nw.infer(ill), GeneralizedPosterior)
+    assert_type(nw.infer(linear, model="logistic"), GeneralizedPosterior)
+    assert_type(nw.infer(visits).effects({"age": 10}), pd.DataFrame)
+
+
 def models() -> None:
     """Look at the models that are known."""
     assert_type(nw.models.names(), tuple[str, ...])
     assert_type(nw.models.find("linear-regression"), Model)
+    assert_type(nw.models.find_asked("linear-regression", "probit")[0], Model)
     assert_type(nw.models.BUILT_IN, tuple[str, str, str, str, str])
     assert_type(nw.models.register(Mine), type[Mine])
     nw.models.unregister("mine")

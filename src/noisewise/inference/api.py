@@ -21,7 +21,7 @@ from noisewise.artifact.validation import shown
 from noisewise.inference import combine
 from noisewise.inference.population import FEWEST_GROUPS, PublicFeatures, public_features
 from noisewise.inference.results import Posterior, Result
-from noisewise.models.base import Analyst, Method, Progress, Question, refuse_reserved
+from noisewise.models.base import Analyst, Method, Model, Progress, Question, refuse_reserved
 
 if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
@@ -253,7 +253,7 @@ def infer(
         combine.check(releases, same_population=same_population)
     kind, stands_for = models.find_asked(first.family, model)
     analyst = kind.analyst()
-    shared = pooled_features(analyst, first, pool, features, parent)
+    shared = pooled_features(kind, first, pool, features, parent)
     chosen = _chosen_method(analyst, first, method, shared is not None)
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
@@ -303,7 +303,7 @@ def of_named_groups(releases: list[Release], groups: Iterable[Level] | None) -> 
 
 
 def pooled_features(
-    analyst: Analyst[Any], release: Release, pool: bool, features: Any, parent: str | None
+    model: Model, release: Release, pool: bool, features: Any, parent: str | None
 ) -> PublicFeatures | None:
     """Return the features of pooled groups; None where they are not pooled."""
     if not isinstance(pool, bool):
@@ -313,9 +313,9 @@ def pooled_features(
             if value is not None:
                 raise ArgumentError(f"{name}: goes with pooled groups; give pool=True too")
         return None
-    if not analyst.pooling:
+    if not model.analyst().pooling:
         raise ArgumentError(
-            "pool: this model cannot pool its groups; linear regressions and families of one "
+            f"pool: a {model.name} cannot pool its groups; linear regressions and families of one "
             "parameter can, by exact"
         )
     if release.groups is None:

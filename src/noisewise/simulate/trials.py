@@ -176,7 +176,7 @@ def simulated(
     simulator = model.simulator()
     analyst = model.analyst()
     question = replace(
-        question, pool=pooled_features(analyst, release, pool, features, parent),
+        question, pool=pooled_features(model, release, pool, features, parent),
         words={**question.words, **stands_for},
     )  # fmt: skip
     usable, _ = usable_groups([release], 0 if pool else analyst.least_records)

@@ -129,7 +129,9 @@ def regression_problem(
         empty: groups of any size are welcome, of one record or none.
     """
     if not any(block.statistic.kind == "gram" for block in release.blocks):
-        raise ReleaseError(f"this {release.family} release holds no Gram matrix")
+        raise ReleaseError(
+            f"this {release.family} release holds no Gram matrix of a linear-regression"
+        )
     block = release.block("gram")
     statistic = block.statistic
     if not isinstance(statistic, Gram):

@@ -1,4 +1,4 @@
-"""What a first reader found wrong: models by their full names, many groups, damaged files."""
+"""Edge cases: models by their full names, many groups, near-singular columns, damaged files."""
 
 from __future__ import annotations
 
