@@ -1,10 +1,11 @@
 """Run one experiment; every trial is a line of JSON, then a table of means.
 
 python -m experiments.pooling EXPERIMENT [--groups 50] [--epsilon 1] [--trials 60] [--processes 1]
-    [--draws 500] [--seed 0] [--max-sweeps 8000] [--alone] [--out FILE]
+    [--draws 500] [--seed 0] [--max-sweeps 8000] [--alone] [--narrow 1] [--size 1] [--out FILE]
 
 ``calibration`` and ``plane`` (two covariates) draw tracts from a population of the model's own.
-Errors and coverage are of slopes and of lines at a parents' rank of a quarter. ``--alone`` also
+Errors and coverage are of slopes and of lines at a parents' rank of a quarter. ``--narrow 5``: bounds
+that are five times too wide; ``--size 4``: tracts four times as large. ``--alone`` also
 infers every tract by itself (``alone``: medians under the default prior; ``mean``: the same by its
 means; ``weak``: means under the weak conjugate prior), and with the true population as prior.
 """
@@ -31,12 +32,12 @@ LINE_AT = -0.5
 """A parents' rank of a quarter, in the box."""
 
 
-def scores(theta: np.ndarray, truth: np.ndarray, name: str) -> Row:
+def scores(theta: np.ndarray, truth: np.ndarray, name: str, line_at: float = LINE_AT) -> Row:
     """Return errors, coverage, widths and deciles of draws (draw, 2, tract) of coefficients."""
     row: Row = {}
     for what, draws, true in (
         ("slope", theta[:, 0], truth[:, 0]),
-        ("line", 0.5 * (theta[:, 0] * LINE_AT + theta[:, 1]), 0.5 * (truth @ [LINE_AT, 1.0])),
+        ("line", 0.5 * (theta[:, 0] * line_at + theta[:, 1]), 0.5 * (truth @ [line_at, 1.0])),
     ):
         low, q1, q3, high = np.quantile(draws, [0.025, 0.25, 0.75, 0.975], axis=0)
         # By itself a tract may be anything: its posterior has hardly a mean.
@@ -59,23 +60,19 @@ def coefficients(post: Any) -> np.ndarray:
     return np.asarray(both.reshape(2, both.shape[1], -1).transpose(2, 0, 1))
 
 
+NAMES = (
+    "mean slope", "mean level", "sd slope", "sd level", "direction", "mean log variance",
+    "sd log variance", "mean x", "sd x", "variance of x", "df",
+)  # fmt: skip
+"""Coordinates of a population of one covariate, but for the units of the hyperprior."""
+
+
 def hyperparameters(phi: np.ndarray) -> Row:
     """Return whether 95 % intervals of the population (draw, coordinate) hold the truth."""
-    from experiments.pooling import tracts
-
-    spread = np.sqrt(1 - tracts.CORRELATION**2)
-    truth = {
-        "mean slope": tracts.MEAN[0], "mean level": tracts.MEAN[1], "sd slope": tracts.SD[0],
-        "sd level": tracts.SD[1], "direction": tracts.CORRELATION / spread,
-        "mean log variance": tracts.LEVEL, "sd log variance": tracts.LEVEL_SD,
-        "mean x": tracts.X_MEAN, "sd x": tracts.X_SD,
-        "variance of x": 0.5 * np.log(tracts.X_VARIANCE), "df": np.log(tracts.X_DF - 2),
-    }  # fmt: skip
-    low, high = np.quantile(phi, [0.025, 0.975], axis=0)
-    return {
-        name: bool(a <= value <= b)
-        for (name, value), a, b in zip(truth.items(), low, high, strict=True)
-    }
+    truth = np.asarray(true_phi(1))[: len(NAMES), 0]
+    low, high = np.quantile(phi[:, : len(NAMES)], [0.025, 0.975], axis=0)
+    held = (low <= truth) & (truth <= high)
+    return {name: bool(h) for name, h in zip(NAMES, held, strict=True)}
 
 
 def true_phi(chains: int) -> Any:
@@ -83,13 +80,9 @@ def true_phi(chains: int) -> Any:
     import jax.numpy as jnp
 
     from experiments.pooling import tracts
+    from noisewise.models.linear_regression.pooled_population import coordinates_of
 
-    spread = np.sqrt(1 - tracts.CORRELATION**2)
-    phi = [
-        *tracts.MEAN, *tracts.SD, tracts.CORRELATION / spread, tracts.LEVEL, tracts.LEVEL_SD,
-        tracts.X_MEAN, tracts.X_SD, 0.5 * np.log(tracts.X_VARIANCE), np.log(tracts.X_DF - 2),
-    ]  # fmt: skip
-    return jnp.asarray(np.tile(np.array(phi)[:, None], (1, chains)))
+    return jnp.tile(coordinates_of(tracts.line_law()), (1, chains))
 
 
 def trial(settings: Mapping[str, Any], number: int) -> Row:
@@ -98,8 +91,11 @@ def trial(settings: Mapping[str, Any], number: int) -> Row:
     from noisewise.models.linear_regression import exact, pooled_exact
 
     rng = np.random.default_rng([settings["seed"], number])
-    n = tracts.sizes(rng, settings["groups"])
+    n = tracts.sizes(rng, settings["groups"], settings["size"])
     truth, sums = tracts.MAKERS[settings["experiment"]](rng, n)
+    narrow = settings["narrow"]
+    truth, sums = tracts.narrowed(truth, sums, n, narrow)
+    line_at = LINE_AT if narrow == 1 else LINE_AT / narrow + tracts.OFF_CENTRE[0]
     z = sums + rng.laplace(0, tracts.NOISE / settings["epsilon"], sums.shape)
     problem = tracts.regression(z, n, settings["epsilon"])
     begin, cpu = time.perf_counter(), time.process_time()
@@ -119,16 +115,18 @@ def trial(settings: Mapping[str, Any], number: int) -> Row:
         took = (later[-1][1] - later[0][1]) / (later[-1][0] - later[0][0])
         row["us_per_sweep_and_group"] = 1e6 * took / len(n)
     theta = sampled.theta.transpose(0, 2, 1, 3).reshape(-1, 2, len(n))
-    row |= scores(theta, truth, "pooled")
-    if settings["experiment"] == "calibration":
-        row["population"] = hyperparameters(sampled.phi.transpose(0, 2, 1).reshape(-1, 11))
+    row |= scores(theta, truth, "pooled", line_at)
+    if settings["experiment"] == "calibration" and narrow == 1:
+        row["population"] = hyperparameters(
+            sampled.phi.transpose(0, 2, 1).reshape(-1, sampled.phi.shape[1])
+        )
     if settings["alone"]:
         post = exact.run(problem, number, 4, settings["draws"])
-        row |= scores(coefficients(post), truth, "alone") | scores(
-            coefficients(post), truth, "mean"
-        )
+        row |= scores(coefficients(post), truth, "alone", line_at)
+        row |= scores(coefficients(post), truth, "mean", line_at)
         post = exact.run(replace(problem, scale_free=False), number, 4, settings["draws"])
-        row |= scores(coefficients(post), truth, "weak")
+        row |= scores(coefficients(post), truth, "weak", line_at)
+    if settings["alone"] and narrow == 1:
         known = pooled_exact.sample(
             tracts.pooled(problem), number, 4, settings["draws"], max_sweeps=1000,
             fixed=true_phi(4),
@@ -196,8 +194,9 @@ def plane_trial(settings: Mapping[str, Any], number: int) -> Row:
             "cover95": float(np.mean((low <= true) & (true <= high))),
             "cover50": float(np.mean((q1 <= true) & (true <= q3))),
         }
-    truth = np.asarray(pooled_population.coordinates_of(law))[:, 0]
-    phi = sampled.phi.transpose(0, 2, 1).reshape(-1, len(truth))
+    # The last coordinates are units of the hyperprior, which have no truth.
+    truth = np.asarray(pooled_population.coordinates_of(law))[:-4, 0]
+    phi = sampled.phi.transpose(0, 2, 1).reshape(-1, sampled.phi.shape[1])[:, : len(truth)]
     low, high = np.quantile(phi, [0.025, 0.975], axis=0)
     held = (low <= truth) & (truth <= high)
     return row | {"population": {str(i): bool(h) for i, h in enumerate(held)}}
@@ -229,6 +228,8 @@ def main() -> None:
     )
     parser.add_argument("--groups", type=int, default=50)
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--narrow", type=float, default=1.0)
+    parser.add_argument("--size", type=int, default=1)
     parser.add_argument("--trials", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--draws", type=int, default=500)

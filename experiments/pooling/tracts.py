@@ -38,29 +38,42 @@ NOISE, PLANE_NOISE = 16 / 3, 75 / 8
 """Scales of the noise at ε = 1, for one covariate and for two."""
 
 
+def _chained(array: object) -> jax.Array:
+    return jnp.asarray(np.asarray(array, float)[..., None, None])
+
+
+def line_law() -> PopulationLaw:
+    """Return the population of ``of_the_model``; the units of the hyperprior have no truth."""
+    shear = np.array([[1.0, 0.0], [X_MEAN, 1.0]])
+    return PopulationLaw(
+        _chained((shear @ MEAN)[None]), _chained(shear @ np.linalg.cholesky(covariance())), None,
+        _chained(LEVEL), _chained(LEVEL_SD), _chained([X_MEAN]), _chained([[X_SD]]),
+        _chained([[np.sqrt(X_VARIANCE)]]), _chained(X_DF), _chained(np.zeros(3)),
+    )  # fmt: skip
+
+
 def plane_law() -> PopulationLaw:
     """Return a population of tracts with two covariates, correlated within tracts."""
-
-    def chained(array: object) -> jax.Array:
-        return jnp.asarray(np.asarray(array, float)[..., None, None])
-
     sd = np.array([0.10, 0.08, 0.12])
     correlation = np.array([[1.0, -0.3, -0.2], [-0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]])
     factor = np.linalg.cholesky(correlation * np.outer(sd, sd))
     x_scale = np.linalg.cholesky(np.array([[0.11, 0.03], [0.03, 0.14]]))
     return PopulationLaw(
-        chained([[0.35, -0.20, -0.10]]), chained(factor), None, chained(LEVEL), chained(LEVEL_SD),
-        chained([-0.2, 0.1]), chained(np.diag([0.20, 0.15])), chained(x_scale), chained(20.0),
+        _chained([[0.35, -0.20, -0.10]]), _chained(factor), None, _chained(LEVEL), _chained(LEVEL_SD),
+        _chained([-0.2, 0.1]), _chained(np.diag([0.20, 0.15])), _chained(x_scale), _chained(20.0),
+        _chained(np.zeros(4)),
     )  # fmt: skip
 
 
+OFF_CENTRE = (-0.6, -0.5)
+"""Where columns lie in bounds that are too wide (``narrowed``)."""
 Tracts = tuple[np.ndarray, np.ndarray]
 """Coefficients and sums."""
 
 
-def sizes(rng: np.random.Generator, groups: int) -> np.ndarray:
-    """Draw the sizes of tracts."""
-    return rng.integers(20, 451, groups)
+def sizes(rng: np.random.Generator, groups: int, times: int = 1) -> np.ndarray:
+    """Draw the sizes of tracts, so many times as large as those of the case study."""
+    return times * rng.integers(20, 451, groups)
 
 
 def covariance() -> np.ndarray:
@@ -120,6 +133,29 @@ MAKERS: dict[str, Callable[[np.random.Generator, np.ndarray], Tracts]] = {
     "speed": beta_tracts,
 }
 """Makers by experiment."""
+
+
+def narrowed(theta: np.ndarray, sums: np.ndarray, n: np.ndarray, times: float) -> Tracts:
+    """Return tracts whose columns use a smaller part of their bounds, off the middle.
+
+    Both columns are divided by ``times`` and lie about the places of ``OFF_CENTRE``, as they do
+    where an owner guessed bounds that many times too wide.
+    """
+    if times == 1:
+        return theta, sums
+    (cx, cy), slope = OFF_CENTRE, theta[:, 0]
+    xx, xy, yy, x, y = sums.T / times
+    moved = np.stack(
+        [
+            xx / times + 2 * cx * x + n * cx**2,
+            xy / times + cy * x + cx * y + n * cx * cy,
+            yy / times + 2 * cy * y + n * cy**2,
+            x + n * cx,
+            y + n * cy,
+        ],
+        axis=1,
+    )
+    return np.column_stack([slope, theta[:, 1] / times + cy - slope * cx]), moved
 
 
 def regression(z: np.ndarray, n: np.ndarray, epsilon: float) -> RegressionProblem:

@@ -1,8 +1,10 @@
 """Pooled regressions, plainly: the generative model in NumPy and SciPy, group by group.
 
-l0 ~ N(log 0.1, 2²), w, sd(T), sd(Ω) half-t₂ by Huang and Wand, B ~ N(0, c²), μ0 ~ N(0, 1),
-Σ0 ~ Wishart(d + 3, 0.1 I / (d + 3)), log(ν - d - 1) ~ U(0, log 300)
-θ_g ~ N(Bᵀu_g + F_c ω_c, T), log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω), τ²_g ~ IW(νΣ0, ν)
+a_j² ~ BetaPrime(0.15, ½), b² ~ BetaPrime(½, ½), g/3 ~ BetaPrime(½, ½), each in 1e-4 … 1e4
+B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of levels; T half-t₂ by Huang and Wand of scales √g b/a_j, b
+l0 ~ N(log b², 1), w half-t₂ of scale ½, μ0 ~ N(0, 1), Ω half-t₂ of scales a_j,
+Σ0 ~ Wishart(d + 3, diag(a²) / (d + 3)), log(ν - d - 1) ~ U(0, log 300)
+(slopes, level at μ0)_g ~ N(Bᵀu_g + F_c ω_c, T), log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω), τ²_g ~ IW(νΣ0, ν)
 records x ~ N(μ_g, τ²_g), y ~ N(θ_gᵀ(x, 1), σ²_g); z = sums of products and totals + noise.
 """
 
@@ -27,12 +29,32 @@ class Law:
     omega: np.ndarray
     sigma0: np.ndarray
     df: float
+    log_units: np.ndarray
+
+    def intercepts(self, levels: np.ndarray) -> np.ndarray:
+        """Return slopes and intercept at zero, of slopes and level at μ0."""
+        slopes = levels[:-1]
+        return np.append(slopes, levels[-1] - slopes @ self.x_mean)
 
 
-def draw_covariance(rng: np.random.Generator, p: int, scale: float) -> np.ndarray:
-    """Draw T | a ~ IW(p + 1, 4 diag(1/a)), a ~ IG(½, scale⁻²)."""
-    a = scale**-2 / rng.standard_gamma(0.5, p)
-    return draw_inverse_wishart(rng, p + 1, np.diag(4 / a))
+def draw_covariance(rng: np.random.Generator, p: int, scale: float | np.ndarray) -> np.ndarray:
+    """Draw T | r ~ IW(p + 1, 4 diag(1/r)), r ~ IG(½, scale⁻²)."""
+    r = np.asarray(scale) ** -2.0 / rng.standard_gamma(0.5, p)
+    return draw_inverse_wishart(rng, p + 1, np.diag(4 / r))
+
+
+def draw_log_unit(rng: np.random.Generator, low: float, unit: float = 1.0) -> float:
+    """Draw the logarithm of unit · BetaPrime(low, ½)."""
+    return float(np.log(unit * rng.standard_gamma(low) / rng.standard_gamma(0.5)))
+
+
+def draw_log_units(rng: np.random.Generator, d: int, farthest: float = np.log(1e4)) -> np.ndarray:
+    """Draw log a, log b and log g, within their limits."""
+    while True:
+        log_a = [0.5 * draw_log_unit(rng, 0.15) for _ in range(d)]
+        drawn = np.array([*log_a, 0.5 * draw_log_unit(rng, 0.5), draw_log_unit(rng, 0.5, 3.0)])
+        if (np.abs(drawn) <= farthest).all():
+            return drawn
 
 
 def draw_wishart(rng: np.random.Generator, df: float, scale: np.ndarray) -> np.ndarray:
@@ -56,23 +78,30 @@ def draw_law(
     rng: np.random.Generator,
     d: int,
     k: int,
-    spread: float = 0.5,
-    coefficients: float = 3.0,
+    spread: float | None = None,
+    coefficients: float | None = None,
     *,
     nested: bool = False,
+    units: np.ndarray | None = None,
 ) -> Law:
+    """Draw a population; ``spread`` and ``coefficients`` are in the box, or in unknown units."""
     p = d + 1
-    sigma0 = draw_wishart(rng, d + 3, 0.1 * np.eye(d) / (d + 3))
+    log_units = draw_log_units(rng, d) if units is None else units
+    a, b, g = np.exp(log_units[:d]), np.exp(log_units[d]), np.exp(log_units[d + 1])
+    slopes = np.sqrt(g) * b / a
+    t_scale = np.append(slopes, b) if spread is None else np.full(p, spread)
+    sd = np.append(slopes, 3.0) if coefficients is None else np.full(p, coefficients)
     return Law(
-        coefficients * rng.standard_normal((k, p)),
-        draw_covariance(rng, p, spread),
-        draw_covariance(rng, p, spread) if nested else None,
-        np.log(0.1) + 2 * rng.standard_normal(),
+        sd * rng.standard_normal((k, p)),
+        draw_covariance(rng, p, t_scale),
+        draw_covariance(rng, p, t_scale) if nested else None,
+        2 * np.log(b) + rng.standard_normal(),
         float(np.sqrt(draw_covariance(rng, 1, 0.5)[0, 0])),
         rng.standard_normal(d),
-        draw_covariance(rng, d, 0.5),
-        sigma0,
+        draw_covariance(rng, d, a),
+        draw_wishart(rng, d + 3, np.diag(a**2) / (d + 3)),
         float(np.exp(rng.uniform(0, np.log(300)))) + d + 1,
+        log_units,
     )
 
 
@@ -91,7 +120,7 @@ def draw_group(
     rng: np.random.Generator, law: Law, u: np.ndarray, n: int, added: np.ndarray | float = 0.0
 ) -> Group:
     d = len(law.x_mean)
-    theta = draw_normal(rng, u @ law.b + added, law.t)
+    theta = law.intercepts(draw_normal(rng, u @ law.b + added, law.t))
     log_variance = law.level + law.level_sd * rng.standard_normal()
     mu = draw_normal(rng, law.x_mean, law.omega)
     tau2 = draw_inverse_wishart(rng, law.df, law.df * law.sigma0)
@@ -147,10 +176,13 @@ def log_density(
     joint[d, :d] = joint[:d, d] = tau2 @ theta[:d]
     joint[d, d] = theta[:d] @ tau2 @ theta[:d] + variance
     law_mean = np.append(mu, theta[:d] @ mu + theta[d])
-    centre = u @ law.b
+    # Slopes and intercepts of the population, from those with levels at μ0.
+    shear = np.eye(d + 1)
+    shear[d, :d] = -law.x_mean
+    centre, t = shear @ (u @ law.b), shear @ law.t @ shear.T
     value = stats.multivariate_normal(law_mean, joint / n).logpdf(mean)
     value += stats.wishart(n - 1, joint).logpdf(scatter)
-    value += stats.multivariate_normal(centre, law.t).logpdf(theta)
+    value += stats.multivariate_normal(centre, t).logpdf(theta)
     value += stats.invwishart(law.df, law.df * law.sigma0).logpdf(tau2)
     value += stats.norm(law.level, law.level_sd).logpdf(group.log_variance)
     value += stats.multivariate_normal(law.x_mean, law.omega).logpdf(mu)
@@ -161,8 +193,8 @@ def log_density(
     cross[:d, d] = cross[d, :d] = n * mean[:d]
     cross[d, d] = n
     right = np.append(scatter[:d, d] + n * mean[:d] * mean[d], n * mean[d])
-    precision = np.linalg.inv(law.t) + cross / variance
-    fit = np.linalg.solve(precision, np.linalg.solve(law.t, centre) + right / variance)
+    precision = np.linalg.inv(t) + cross / variance
+    fit = np.linalg.solve(precision, np.linalg.solve(t, centre) + right / variance)
     value -= stats.multivariate_normal(fit, np.linalg.inv(precision)).logpdf(theta)
     off = mean[:d] - mu
     after = law.df * law.sigma0 + x_scatter + n * np.outer(off, off)

@@ -16,8 +16,6 @@ from noisewise.models.linear_regression.pooled_population import PopulationShape
 from noisewise.numerics.matrices import entries, stacked
 from tests.reference import pooled_reference as reference
 
-SPREAD, COEFFICIENTS = 0.3, 1.0
-
 
 def lower(matrix: np.ndarray | None) -> np.ndarray:
     assert matrix is not None
@@ -41,6 +39,7 @@ def stacked_laws(laws: list[reference.Law]) -> pooled_density.PopulationLaw:
         over([lower(law.omega) for law in laws]),
         over([lower(law.sigma0) for law in laws]),
         over([law.df for law in laws]),
+        over([law.log_units for law in laws]),
     )
 
 
@@ -75,8 +74,9 @@ def drawn(
     parents: tuple[int, ...] | None = None,
     k: int = 1,
     seed: int = 0,
+    farthest: float = np.log(5),
 ) -> Drawn:
-    """Return as many draws as chains, without noise, with a narrow hyperprior."""
+    """Return as many draws as chains, without noise."""
     rng = np.random.default_rng(seed)
     groups, nested, p = len(sizes), parents is not None, d + 1
     features = np.linalg.qr(
@@ -88,7 +88,8 @@ def drawn(
     laws, white = [], rng.standard_normal((chains, number, p))
     v, z, xi, zeta = [], [], [], []
     for chain in range(chains):
-        law = reference.draw_law(rng, d, k, SPREAD, COEFFICIENTS, nested=nested)
+        units = reference.draw_log_units(rng, d, farthest)
+        law = reference.draw_law(rng, d, k, nested=nested, units=units)
         laws.append(law)
         added = white[chain] @ lower(law.parents).T if nested else np.zeros((number, p))
         of = [

@@ -6,12 +6,16 @@ public features u_g (k numbers, the first of them 1) and, where groups lie in pa
     θ_g ~ N(Bᵀu_g + F_c ω_c, T)    log σ_g² = l₀ + w ξ_g    μ_g = μ₀ + L_Ω ζ_g
     τ_g² ~ InverseWishart(ν Σ₀, ν),    ω, ξ and ζ standard normal.
 
+Here θ_g are the slopes and the *level*, the response where covariates have the population's mean
+μ₀: in bounds that are far from the data, intercepts at zero would be all but a multiple of slopes.
+
 Sampled per group are the coordinates v of its statistic (``coordinates.py``), ξ and ζ; θ_g and τ_g²
 are integrated out. With S/n = L Lᵀ, the rows of L being (L_x, 0) and (ℓ, L_yy), and p = d + 1, let
 
-    C = √n [L_x, x̄; 0, 1] (p × p),   t = √n (ℓ, ȳ),   RSS = n L_yy².
+    C = √n [L_x, x̄-μ₀; 0, 1] (p × p),   t = √n (ℓ, ȳ),   RSS = n L_yy².
 
-C Cᵀ = X̃ᵀX̃ and C t = X̃ᵀy: t | θ ~ N(Cᵀθ, σ²I), whatever the rank of the scatter, so that
+With C₀ the same for μ₀ = 0, C₀ C₀ᵀ = X̃ᵀX̃ and C₀ t = X̃ᵀy: t | θ ~ N(Cᵀθ, σ²I), whatever the rank of
+the scatter, so that
 
     t ~ N(Cᵀm, V),   V = σ²I + CᵀTC,   RSS ~ σ² χ²(n - p),   m = Bᵀu + F_c ω_c
 
@@ -72,7 +76,8 @@ class PopulationLaw(NamedTuple):
 
     ``coefficients`` B (k, p), ``factor`` of T, ``parent_factor`` F_c (None without parents);
     ``level`` l₀ and ``level_sd`` w; ``x_mean`` μ₀, ``x_spread`` the factor of Ω, ``x_scale`` that
-    of Σ₀, and ``x_df`` ν.
+    of Σ₀, and ``x_df`` ν. ``log_units``: log a of every covariate, log b and log g, the scales that
+    the hyperprior is in (``pooled_population.py``); no group reads them.
     """
 
     coefficients: jax.Array
@@ -84,6 +89,28 @@ class PopulationLaw(NamedTuple):
     x_spread: jax.Array
     x_scale: jax.Array
     x_df: jax.Array
+    log_units: jax.Array
+
+
+def with_x_mean(law: PopulationLaw, x_mean: jax.Array) -> PopulationLaw:
+    """Return a population of the same lines, whose levels are at another μ₀.
+
+    A level is moved by slopes times the shift: a shear, of volume 1, that leaves factors triangular
+    and their diagonals as they are.
+    """
+    shift = x_mean - law.x_mean
+
+    def sheared(factor: jax.Array) -> jax.Array:
+        """Return a factor (p, p, chain, 1) whose last row has moved."""
+        return factor.at[-1].add((shift[:, None] * factor[:-1]).sum(axis=0))
+
+    moved = (law.coefficients[:, :-1] * shift).sum(axis=1)
+    return law._replace(
+        x_mean=x_mean,
+        coefficients=law.coefficients.at[:, -1].add(moved),
+        factor=sheared(law.factor),
+        parent_factor=None if law.parent_factor is None else sheared(law.parent_factor),
+    )
 
 
 class GroupData(NamedTuple):
@@ -178,14 +205,21 @@ def _rank(n: jax.Array, shape: Shape) -> jax.Array:
     return jnp.full((), shape.q) if shape.noisy_n else jnp.clip(n - 1, 0, shape.q)
 
 
-def design(at: GroupStatistic) -> Matrix:
-    """Return C."""
+def design(at: GroupStatistic, law: PopulationLaw | None = None) -> Matrix:
+    """Return C, or C₀ without a population."""
     d, root = len(at.x_mean), jnp.sqrt(at.n)
     matrix = np.zeros((d + 1, d + 1)).astype(object)
     matrix[:d, :d] = np.tril(scaled(root, at.x_factor))
-    matrix[:d, d] = scaled(root, at.x_mean)
+    off = at.x_mean if law is None else at.x_mean - entries(law.x_mean, 1)
+    matrix[:d, d] = scaled(root, off)
     matrix[d, d] = root
     return matrix
+
+
+def intercepts(theta: jax.Array, x_mean: jax.Array) -> jax.Array:
+    """Return slopes and intercepts at zero (p, …) of slopes and levels at μ₀."""
+    shift = (theta[:-1] * x_mean).sum(axis=0)
+    return theta.at[-1].add(-shift)
 
 
 def response_sums(at: GroupStatistic, c: Matrix) -> Matrix:
@@ -261,7 +295,7 @@ def log_response(
     at: GroupStatistic, centre: Matrix, log_variance: jax.Array, law: PopulationLaw
 ) -> jax.Array:
     """Return the part of t and RSS."""
-    c = design(at)
+    c = design(at, law)
     root = response_factor(c, log_variance, law.factor)
     white = whitened_fit(at, c, centre, root)
     free = at.n - len(at.fit)

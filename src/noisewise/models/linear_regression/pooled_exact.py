@@ -72,12 +72,16 @@ class Walk(NamedTuple):
 _FIT = ("coefficients", "factor", "parent_factor")
 _SCATTER = ("x_scale", "x_df")
 
+_UNITS = ("x_units", "y_units")
+
 WALKS = {
+    "fixed_groups": Walk(_UNITS, 10),
     "fixed_fit": Walk(_FIT, 8),
     "fixed_covariates": Walk(_SCATTER, 4),
-    "carried_level": Walk(("level", "level_sd"), 1, ROUNDS),
-    "carried_covariates": Walk(("x_mean", "x_spread", *_SCATTER), 1, ROUNDS),
-    "carried_fit": Walk(_FIT, 3, ROUNDS),
+    "carried_level": Walk(("level", "level_sd", "y_units"), 1, ROUNDS),
+    "carried_covariates": Walk(("x_mean", "x_spread", *_SCATTER, "x_units"), 3, ROUNDS),
+    "carried_units": Walk(("x_units",), 1, ROUNDS),
+    "carried_fit": Walk((*_FIT, "y_units"), 3, ROUNDS),
 }
 """The random walks of a sweep, by name in ``pooled_moves.py`` (numbers chosen)."""
 
@@ -198,7 +202,11 @@ def advance(
         )
         groups = _groups(chain.position, state.white_parents, data, setting.shape)
         theta = pooled_moves.draw_theta(theta_key, groups, law, data)
-        draws = SweepDraws(theta, pooled_density.log_variance_of(groups.xi, law), state.phi)
+        draws = SweepDraws(
+            pooled_density.intercepts(theta, law.x_mean),
+            pooled_density.log_variance_of(groups.xi, law),
+            state.phi,
+        )
         state = jax.lax.cond(
             plan.free,
             lambda s: _population_moves(
@@ -259,13 +267,14 @@ def _population_moves(
         groups = view.groups(pooled_population.law_of(phi, shape))
         return phi, groups, accepted.at[place].add(chance / WALKS[name].rounds)
 
+    phi, groups, accepted = walk("fixed_groups", 0, phi, groups, accepted)
     phi, groups, accepted = walk("fixed_fit", 0, phi, groups, accepted)
     phi, groups, accepted = walk("fixed_covariates", 0, phi, groups, accepted)
 
     def round_of(number: int, now: Any) -> Any:
         phi, flat, accepted = now
         groups = _unflattened(flat, setting.shape)
-        for name in ("carried_level", "carried_covariates", "carried_fit"):
+        for name in ("carried_level", "carried_covariates", "carried_units", "carried_fit"):
             phi, groups, accepted = walk(name, number, phi, groups, accepted)
         return phi, _flattened(groups, old.shape[1:]), accepted
 
@@ -328,6 +337,7 @@ def first_steps(phi: np.ndarray, shape: PopulationShape) -> np.ndarray:
         deviations[own] = 0.5 * size[own]
     deviations[places["x_mean"]] = 0.3 * size[places["x_spread"][: shape.d]]
     deviations[places["x_df"]] = 1.0
+    deviations[np.concatenate([places["x_units"], places["y_units"]])] = 0.5
     return deviations
 
 

@@ -11,6 +11,8 @@
   ``carried_covariates`` (μ₀, Ω, Σ₀, ν): ζ, y, RSS and records standardised by μ and Σ₀ are kept,
   but for their size: with e^r the d-th root of |W|, W = L_Σ⁻¹ (L_x L_xᵀ + (x̄-μ)(x̄-μ)ᵀ) L_Σ⁻ᵀ, what
   is kept is u = (r - E(r; ν)) / sd(ν), since r depends on ν through χ²(n) / χ²(ν).
+  ``fixed_groups`` (log a, log b, log g): no group reads the units of the hyperprior.
+  ``carried_units`` (log a): records of x in units of a, ℓ, RSS and slopes times a are kept.
   ``carried_fit`` (B, T, F_c): y given z is about N(M⁻¹Eᵀg, M⁻¹), E = C K, with M and g from a
   normal approximation of the noise at each sum of x y and of y: these are linear in y. Kept is the
   standardised y, so that the move comes near to one with all records integrated out.
@@ -35,17 +37,19 @@ from noisewise.models.linear_regression.pooled_density import (
 )
 from noisewise.models.linear_regression.pooled_population import (
     DEGREES,
-    LEVEL,
+    LOG_VARIANCE_SD,
+    LOG_VARIANCE_SPREAD,
     X_MEAN_SD,
     PopulationPrior,
     PopulationShape,
+    fit_scales,
     inverse_diagonal,
     law_of,
+    log_fit_prior,
     log_hyperprior,
+    x_spread_scale,
 )
-from noisewise.numerics.distributions import (
-    gamma,
-)
+from noisewise.numerics.distributions import gamma
 from noisewise.numerics.matrices import (
     Matrix,
     cholesky,
@@ -86,15 +90,22 @@ class Setting(NamedTuple):
     mechanisms: tuple[str, ...]
 
 
+def _stay(before: jax.Array, after: jax.Array) -> jax.Array:
+    return after
+
+
 class View(NamedTuple):
     """Groups under a random walk of ψ: what follows from ψ and from what is kept.
 
     ``log_density(law)`` (chain, group) of ψ given what is kept, up to a constant; ``groups(law)``
-    the groups that ψ and what is kept make.
+    the groups that ψ and what is kept make. ``followed(before, after)`` moves those coordinates φ
+    that follow the ones that walk; ``log_volume(law)`` (chain) is what that does to volumes.
     """
 
     log_density: Callable[[PopulationLaw], jax.Array]
     groups: Callable[[PopulationLaw], Groups]
+    followed: Callable[[jax.Array, jax.Array], jax.Array] = _stay
+    log_volume: Callable[[PopulationLaw], jax.Array] = lambda law: jnp.zeros(())
 
 
 def _centre(law: PopulationLaw, groups: Groups, data: GroupData) -> Matrix:
@@ -103,7 +114,7 @@ def _centre(law: PopulationLaw, groups: Groups, data: GroupData) -> Matrix:
 
 def fixed_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
     """Return the groups with s, ξ and ω kept, for (B, T, F_c): θ is integrated out."""
-    c = density.design(groups.at)
+    c = density.design(groups.at, law)
     log_variance = density.log_variance_of(groups.xi, law)
 
     def log_density(law: PopulationLaw) -> jax.Array:
@@ -121,9 +132,14 @@ def fixed_covariates(groups: Groups, law: PopulationLaw, data: GroupData, settin
     return View(lambda law: density.log_covariates(groups.at, mu, law), lambda law: groups)
 
 
+def fixed_groups(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
+    """Return the groups as they are, for the units of the hyperprior."""
+    return View(lambda law: jnp.zeros((law.level.shape[0], 1)), lambda law: groups)
+
+
 def carried_level(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
     """Return the groups with ξ, residuals in units of σ, and the whitened fit kept."""
-    at, c = groups.at, density.design(groups.at)
+    at, c = groups.at, density.design(groups.at, law)
     before = density.log_variance_of(groups.xi, law)
     centre = _centre(law, groups, data)
     root = density.response_factor(c, before, law.factor)
@@ -149,7 +165,7 @@ def carried_covariates(
     """Return the groups with ζ, standardised records of x, and the whitened fit kept."""
     at, d = groups.at, len(groups.zeta)
     log_variance, centre = density.log_variance_of(groups.xi, law), _centre(law, groups, data)
-    c = density.design(at)
+    c = density.design(at, law)
     root = density.response_factor(c, log_variance, law.factor)
     white = density.whitened_fit(at, c, centre, root)
     scale = entries(law.x_scale, 2)
@@ -181,7 +197,7 @@ def carried_covariates(
         x_mean = mu + times(scale, scaled(stretch, off))
         x_factor = np.tril(scaled(stretch, times_transposed(scale, spread.T)))
         moved = at._replace(x_mean=x_mean, x_factor=x_factor)
-        c = density.design(moved)
+        c = density.design(moved, law)
         root = density.response_factor(c, log_variance, law.factor)
         return groups._replace(at=moved._replace(fit=times(c.T, centre) + times(root, white)))
 
@@ -221,9 +237,50 @@ def _digamma(a: jax.Array) -> jax.Array:
     return jnp.log(b) - 1 / (2 * b) - 1 / (12 * b**2) - 1 / a
 
 
+def carried_units(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
+    """Return the groups with covariates and all that is in their units stretched by a.
+
+    With a_j the law of covariate j (Σ₀, Ω, x - μ₀) becomes as much wider, and slopes on it smaller:
+    t keeps its law, and only sums with x in them change. Where noise hides a covariate this is the
+    direction in which ψ is open.
+    """
+    shape, at, d = setting.population, groups.at, len(groups.zeta)
+    places = shape.blocks()
+    wider = [places["x_scale"][:d], places["x_spread"][:d]]
+    narrower = [places["factor"][:d], places["parent_factor"][:d]]
+    slopes = places["coefficients"].reshape(shape.k, shape.p)[:, :d]
+    centre = entries(law.x_mean, 1)
+
+    def followed(before: jax.Array, after: jax.Array) -> jax.Array:
+        change = after[places["x_units"]] - before[places["x_units"]]
+        ratio = jnp.exp(change)
+        after = after.at[wider[0]].add(change).at[wider[1]].multiply(ratio)
+        for place in narrower:
+            after = after.at[place].multiply(1 / ratio[: len(place)])
+        return after.at[slopes].multiply(1 / ratio)
+
+    def log_volume(new: PopulationLaw) -> jax.Array:
+        # B's slopes and deviations of T and F_c shrink, those of Ω grow; those of Σ₀ are logs.
+        power = 1 - shape.k - 1 - shape.nested
+        change = new.log_units[:d] - law.log_units[:d]
+        return power * change.sum(axis=0)[..., 0]
+
+    def stretched(new: PopulationLaw) -> Groups:
+        ratio = entries(jnp.exp(new.log_units[:d] - law.log_units[:d]), 1)
+        x_mean = centre + ratio * (at.x_mean - centre)
+        x_factor = np.tril(ratio[:, None] * at.x_factor)
+        return groups._replace(at=at._replace(x_mean=x_mean, x_factor=x_factor))
+
+    def log_density(new: PopulationLaw) -> jax.Array:
+        residuals = density.noise_residuals(stretched(new).at, data, setting.shape)
+        return density.log_noise(residuals, setting.mechanisms)
+
+    return View(log_density, stretched, followed, log_volume)
+
+
 def carried_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
     """Return the groups with x, RSS, ξ, ω kept, and the fit in units of its law given z."""
-    at, c = groups.at, density.design(groups.at)
+    at, c, plain = groups.at, density.design(groups.at, law), density.design(groups.at)
     log_variance = density.log_variance_of(groups.xi, law)
     places = density.sum_positions(setting.shape)[1]
     # Σ y² is not linear in the fit; it follows Σ x y and comes before Σ y.
@@ -232,8 +289,8 @@ def carried_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Se
     def given_noise(law: PopulationLaw) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         root = density.response_factor(c, log_variance, law.factor)
         base = times(c.T, _centre(law, groups, data))
-        along = times_transposed(c, root.T)
-        off = linear - times(c, base)
+        along = times_transposed(plain, root.T)
+        off = linear - times(plain, base)
         curvature, pull = _noise_at(off, (along**2).sum(axis=1), data, setting)
         m = times_transposed(along.T, (along * curvature[:, None]).T)
         for j in range(len(m)):
@@ -321,9 +378,10 @@ def random_walk(
     positive = jnp.asarray(shape.positive[block])[:, None]
 
     def log_target(phi: jax.Array) -> jax.Array:
-        value = view.log_density(law_of(phi, shape))
+        law = law_of(phi, shape)
+        value = view.log_density(law)
         groups = jnp.broadcast_to(value, (chains, value.shape[-1])).sum(axis=-1)
-        return groups + log_hyperprior(phi, shape, prior)
+        return groups + view.log_volume(law) + log_hyperprior(phi, shape, prior)
 
     def one(number: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         phi, before, accepted = now
@@ -334,6 +392,7 @@ def random_walk(
         # Turned down, not folded back: folding is symmetric for uncorrelated steps only.
         outside = (positive & (moved < 0)).any(axis=0)
         new = phi.at[block].set(jnp.where(positive, jnp.abs(moved), moved))
+        new = view.followed(phi, new)
         after = jnp.where(outside, -jnp.inf, log_target(new))
         # Where arithmetic fails at the beginning, the chain stays.
         usable = jnp.isfinite(after) & (jnp.isfinite(before) | ~moving)
@@ -352,11 +411,11 @@ def random_walk(
 
 
 def draw_theta(key: jax.Array, groups: Groups, law: PopulationLaw, data: GroupData) -> jax.Array:
-    """Draw θ (p, chain, group) given its group and the population.
+    """Draw θ (p, chain, group), slopes and level, given its group and the population.
 
     By Matheron's rule: a draw (θ, t) from the prior, moved by what t is off.
     """
-    at, c = groups.at, density.design(groups.at)
+    at, c = groups.at, density.design(groups.at, law)
     log_variance = density.log_variance_of(groups.xi, law)
     root = density.response_factor(c, log_variance, law.factor)
     p, batch = len(at.fit), root[0, 0].shape
@@ -376,50 +435,63 @@ def conjugate_moves(
     data: GroupData,
     prior: PopulationPrior,
 ) -> tuple[PopulationLaw, Groups]:
-    """Draw B, T, F_c given θ; l₀, w given log σ²; μ₀, Ω given μ; ω, ξ and ζ follow."""
+    """Draw B, T, F_c given θ; l₀, w given log σ²; μ₀, Ω given μ; ω, ξ and ζ follow.
+
+    μ₀ is where levels are: its draw given μ is a proposal, in which lines stay where they are.
+    """
     p, d, chains = len(theta), len(law.x_mean), theta.shape[1]
     nested = law.parent_factor is not None
-    numbers = [(p, theta.shape[-1]), (1, theta.shape[-1]), (d, theta.shape[-1])]
+    number = theta.shape[-1]
+    numbers = [(p, number), (1, number), (d, number)]
     numbers += [(p, groups.parents.shape[-1])] if nested else []
     variates = _covariance_variates(jax.random.fold_in(key, 0), numbers, chains)
     features = len(data.features)
     white = jax.random.normal(jax.random.fold_in(key, 1), (features * p + 1 + d, chains, 1))
     log_variance = density.log_variance_of(groups.xi, law)
     mu = stacked(density.x_mean_of(groups.zeta, law))
+    mu = jnp.broadcast_to(mu, (d, *theta.shape[1:]))
     added = density.centre_of(law, groups.parents, data) - density.centre_of(
         law._replace(parent_factor=None), groups.parents, data
     )
-    coefficients, factor = _normal_regression(
-        white[: features * p].reshape(p, features, chains, 1), variates[0], theta - added,
-        data.features, law.factor,
-        jnp.zeros(p), prior.coefficients, prior.spread,
-    )  # fmt: skip
-    ones = jnp.ones((1, 1, theta.shape[-1]))
-    level, level_sd = _normal_regression(
-        white[features * p :][:1, None], variates[1],
-        jnp.broadcast_to(log_variance, theta.shape[1:])[None], ones,
-        law.level_sd[None, None], jnp.array([LEVEL[0]]), jnp.array([LEVEL[1]])[:, None, None],
-        jnp.full((1, 1, 1), 0.5),
-    )  # fmt: skip
-    x_mean, x_spread = _normal_regression(
-        white[-d:, None], variates[2], jnp.broadcast_to(mu, (d, *theta.shape[1:])), ones,
-        law.x_spread, jnp.zeros(d),
-        jnp.full((d, 1, 1), X_MEAN_SD), jnp.full((d, 1, 1), 0.5),
-    )  # fmt: skip
+    spread, sd = fit_scales(law, prior)
+    rows = white[: features * p].reshape(p, features, chains, 1)
+    values = theta - added
+    coefficients = _draw_regression(
+        rows, values, data.features, law.factor, jnp.zeros((p, 1, 1)), sd
+    )
+    off = values - (coefficients[:, :, :, :] * data.features[:, None]).sum(axis=0)
     new = law._replace(
-        coefficients=coefficients, factor=factor, level=level[0, 0], level_sd=level_sd[0, 0],
-        x_mean=x_mean[0], x_spread=x_spread,
+        coefficients=coefficients, factor=_draw_covariance(variates[0], off, law.factor, spread)
+    )
+    ones = jnp.ones((1, 1, number))
+    values = jnp.broadcast_to(log_variance, theta.shape[1:])[None]
+    level = _draw_regression(
+        white[features * p :][:1, None], values, ones, law.level_sd[None, None],
+        2 * law.log_units[-2][None], jnp.full((1, 1, 1), LOG_VARIANCE_SD),
+    )[0]  # fmt: skip
+    level_sd = _draw_covariance(
+        variates[1], values - level, law.level_sd[None, None],
+        jnp.full((1, 1, 1), LOG_VARIANCE_SPREAD),
     )  # fmt: skip
-    parents = groups.parents
+    new = new._replace(level=level[0], level_sd=level_sd[0, 0])
     if law.parent_factor is not None:
-        added = stacked(times(entries(law.parent_factor, 2), entries(parents, 1)))
-        parent_factor = _draw_covariance(variates[3], added, law.parent_factor, prior.spread)
+        added = stacked(times(entries(law.parent_factor, 2), entries(groups.parents, 1)))
+        parent_factor = _draw_covariance(variates[3], added, law.parent_factor, spread)
         parents = stacked(solve_lower(entries(parent_factor, 2), entries(added, 1)))
-        new = new._replace(parent_factor=parent_factor)
+        new, groups = new._replace(parent_factor=parent_factor), groups._replace(parents=parents)
+    x_mean = _draw_regression(
+        white[-d:, None], mu, ones, law.x_spread, jnp.zeros((d, 1, 1)),
+        jnp.full((d, 1, 1), X_MEAN_SD),
+    )[0]  # fmt: skip
+    moved = density.with_x_mean(new, x_mean)
+    uniform = jax.random.uniform(jax.random.fold_in(key, 2), (chains, 1))
+    taken = jnp.log(uniform) < log_fit_prior(moved, prior) - log_fit_prior(new, prior)
+    new = jax.tree.map(lambda a, b: jnp.where(taken, a, b), moved, new)
+    x_spread = _draw_covariance(variates[2], mu - new.x_mean, law.x_spread, x_spread_scale(law))
+    new = new._replace(x_spread=x_spread)
     xi = (log_variance - new.level) / new.level_sd
-    off = entries(mu - new.x_mean, 1)
-    zeta = solve_lower(entries(new.x_spread, 2), off)
-    return new, groups._replace(xi=xi, zeta=zeta, parents=parents)
+    zeta = solve_lower(entries(new.x_spread, 2), entries(mu - new.x_mean, 1))
+    return new, groups._replace(xi=xi, zeta=zeta)
 
 
 class CovarianceVariates(NamedTuple):
@@ -461,39 +533,39 @@ def _covariance_variates(
     return drawn
 
 
-def _normal_regression(
+def _draw_regression(
     white: jax.Array,
-    variates: CovarianceVariates,
     values: jax.Array,
     features: jax.Array,
     factor: jax.Array,
     prior_mean: jax.Array,
     prior_sd: jax.Array,
-    spread: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    """Draw B given T and values ~ N(Bᵀu, T), then T given B; features have orthogonal rows.
+) -> jax.Array:
+    """Draw B (k, p, chain, 1) given values ~ N(Bᵀu, T); features have orthogonal rows.
 
-    Returns:
-        B (k, p, chain, 1) and the factor of T (p, p, chain, 1).
+    Args:
+        white: standard normals (p, k, chain, 1).
+        values: (p, chain, group).
+        features: (k, 1, group).
+        factor: of T (p, p, chain, 1).
+        prior_mean: of B (p, chain, 1).
+        prior_sd: of B (p, chain, 1).
     """
-    p = len(values)
     weight = (features**2).sum(axis=-1)[..., None]
     cross = (features[:, None] * values).sum(axis=-1, keepdims=True)
     f = entries(factor, 2)
-    inverse = [solve_lower(f, e) for e in np.eye(p).astype(object)]
+    inverse = [solve_lower(f, e) for e in np.eye(len(values)).astype(object)]
     precision = times_transposed(
         listed([list(c) for c in inverse]), listed([list(c) for c in inverse])
     )
     right = times(precision, entries(jnp.moveaxis(cross, 1, 0), 1))
     whole = scaled(weight, precision)
-    for j in range(p):
+    for j in range(len(values)):
         whole[j, j] = whole[j, j] + prior_sd[j] ** -2
         right[j] = right[j] + prior_mean[j] * prior_sd[j] ** -2
     root = cholesky(whole)
     drawn = solve_upper(root, solve_lower(root, right) + entries(white, 1))
-    coefficients = jnp.moveaxis(stacked(drawn), 0, 1)
-    off = values - (coefficients[:, :, :, :] * features[:, None]).sum(axis=0)
-    return coefficients, _draw_covariance(variates, off, factor, spread)
+    return jnp.moveaxis(stacked(drawn), 0, 1)
 
 
 def _draw_covariance(
@@ -527,7 +599,7 @@ def draw_coefficients(
 ) -> PopulationLaw:
     """Draw B given t, row after row, with θ integrated out."""
     information, score = _information(groups, law, data)
-    k, p = law.coefficients.shape[:2]
+    (k, p), (_, sd) = law.coefficients.shape[:2], fit_scales(law, prior)
 
     def one(i: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         coefficients, score = now
@@ -536,7 +608,7 @@ def draw_coefficients(
         right = (score * u).sum(axis=-1, keepdims=True) + (h * coefficients[i]).sum(axis=1)
         whole = entries(h, 2)
         for j in range(p):
-            whole[j, j] = whole[j, j] + prior.coefficients[j] ** -2
+            whole[j, j] = whole[j, j] + sd[j] ** -2
         root = cholesky(whole)
         white = jax.random.normal(jax.random.fold_in(key, i), (p, *right.shape[1:]))
         drawn = stacked(solve_upper(root, solve_lower(root, entries(right, 1)) + entries(white, 1)))
@@ -576,7 +648,7 @@ def _information(
     groups: Groups, law: PopulationLaw, data: GroupData
 ) -> tuple[jax.Array, jax.Array]:
     """Return C V⁻¹ Cᵀ (p, p, chain, group) and C V⁻¹ (t - Cᵀm) (p, chain, group)."""
-    at, c = groups.at, density.design(groups.at)
+    at, c = groups.at, density.design(groups.at, law)
     log_variance = density.log_variance_of(groups.xi, law)
     root = density.response_factor(c, log_variance, law.factor)
     white = density.whitened_fit(at, c, _centre(law, groups, data), root)

@@ -1,18 +1,30 @@
 """The population of pooled groups: its hyperprior and its coordinates.
 
-Hyperprior, in the box: B ~ N(0, 3²) each; T, w², Ω (and F_c F_cᵀ) by A. Huang, M. P. Wand, "Simple
-marginally noninformative prior distributions for covariance matrices" (Bayesian Analysis 8, 2013):
-T | a ~ InverseWishart(ν_t + p - 1, 2 ν_t diag(1/a)), a_k ~ InverseGamma(½, A⁻²), ν_t = 2, A = ½, so
-that every deviation is half-t with two degrees of freedom, flat at zero, and
+The hyperprior knows no units, like the default prior of one regression (``scale_free.py``): every
+covariate has an unknown scale a_j, the response's error b, and slopes an unknown size √g,
 
-    p(T) ∝ |T|^(-(ν_t + 2p)/2) Π_k (ν_t (T⁻¹)_kk + A⁻²)^(-(ν_t + p)/2);
+    a_j² ~ BetaPrime(0.15, ½),   b² ~ BetaPrime(½, ½),   g/3 ~ BetaPrime(½, ½),
 
-l₀ ~ N(log 0.1, 2²); μ₀ ~ N(0, 1); Σ₀ ~ Wishart(d + 3, 0.1 I/(d + 3)), which is zero at zero;
-log(ν - d - 1) uniform on 0 … log 300.
+in the box, each between 1e-4 and 1e4. Given these, with θ the slopes and the level at μ₀,
+
+    B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of the level;   l₀ ~ N(log b², 1);   μ₀ ~ N(0, 1);
+    Σ₀ ~ Wishart(d + 3, diag(a²)/(d + 3)), which is zero at zero;
+    log(ν - d - 1) uniform on 0 … log 300;
+    T, w², Ω (and F_c F_cᵀ) by A. Huang, M. P. Wand, "Simple marginally noninformative prior
+    distributions for covariance matrices" (Bayesian Analysis 8, 2013), of scales A: √g b/a_j and b
+    for T, ½ for w, a_j for Ω:
+    T | r ~ InverseWishart(ν_t + p - 1, 2 ν_t diag(1/r)),   r_k ~ InverseGamma(½, A_k⁻²),   ν_t = 2,
+
+so that every deviation is half-t with two degrees of freedom, flat at zero, and
+
+    p(T) ∝ |T|^(-(ν_t + 2p)/2) Π_k (1/A_k) (ν_t (T⁻¹)_kk + A_k⁻²)^(-(ν_t + p)/2).
+
+With scales in units of the box, groups whose columns use a small part of their bounds were drawn to
+a population that noise hides: their slopes were covered in 40 to 72 % (docs/evidence-small-areas.md).
 
 *Coordinates* φ of ψ: B; the rows of factors in polar form (deviation, direction g), deviations
 themselves for T, F_c, w and Ω, whose density is flat at zero; their logarithms for Σ₀;
-η = log(ν - d - 1). For a p × p factor F of T with rows of length s_j,
+η = log(ν - d - 1); log a, log b, log g. For a p × p factor F of T with rows of length s_j,
 
     dT = 2^p Π_j F_jj^(p+1) / s_j  ds dg      (without 1/s_j for log s_j).
 """
@@ -25,8 +37,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.models.linear_regression.pooled_density import (
-    PopulationLaw,
+from noisewise.models.linear_regression.pooled_density import PopulationLaw
+from noisewise.models.linear_regression.scale_free import (
+    COVARIATE_SCALE,
+    ERROR_SCALE,
+    SLOPE_SCALE,
+    SLOPE_UNIT,
+    draw_scales,
 )
 from noisewise.numerics.distributions import (
     draw_bartlett_factors,
@@ -41,18 +58,26 @@ from noisewise.numerics.matrices import (
 
 DEGREES = 2.0
 """ν_t: deviations are half-t with two degrees of freedom (chosen)."""
-LEVEL = (np.log(0.1), 2.0)
-"""Mean and deviation of l₀ (chosen)."""
+LOG_VARIANCE_SD = 1.0
+"""Deviation of l₀ about log b² (chosen)."""
+LOG_VARIANCE_SPREAD = 0.5
+"""Scale A of w (chosen)."""
 X_MEAN_SD = 1.0
 """Deviation of μ₀ (chosen)."""
-X_SCALE = 0.1
-"""Mean of Σ₀ (chosen: as ``default_covariates``)."""
+RESPONSE_LEVEL_SD = 3.0
+"""Deviation of B's part for the level (chosen: levels lie in the box)."""
 MOST_DEGREES = 300.0
 """The largest ν - d - 1; the least is 1 (chosen)."""
+FARTHEST_UNIT = np.log(1e4)
+"""Limit of |log a|, |log b| and |log g| (chosen): the lattice, of 2⁻¹⁵, would round away what is
+narrower."""
 
 
 class PopulationPrior(NamedTuple):
-    """Scales of the hyperprior in the box: A of T's deviations, and the deviations of B."""
+    """Scales of the hyperprior in the box: A of T's deviations, and the deviations of B.
+
+    Not a number: in units of the unknown scales.
+    """
 
     spread: jax.Array
     coefficients: jax.Array
@@ -60,7 +85,24 @@ class PopulationPrior(NamedTuple):
 
 def default_prior(p: int) -> PopulationPrior:
     """Return the hyperprior where none is given."""
-    return PopulationPrior(jnp.full((p, 1, 1), 0.5), jnp.full((p, 1, 1), 3.0))
+    return PopulationPrior(jnp.full((p, 1, 1), jnp.nan), jnp.full((p, 1, 1), jnp.nan))
+
+
+def fit_scales(law: PopulationLaw, prior: PopulationPrior) -> tuple[jax.Array, jax.Array]:
+    """Return the scales A of T's deviations, and the deviations of B (p, chain, 1)."""
+    log_a, log_b, log_g = law.log_units[:-2], law.log_units[-2], law.log_units[-1]
+    slopes = jnp.exp(0.5 * log_g + log_b - log_a)
+    level = jnp.full((1, *log_b.shape), RESPONSE_LEVEL_SD)
+    own = jnp.concatenate([slopes, jnp.exp(log_b)[None]]), jnp.concatenate([slopes, level])
+    spread, coefficients = (
+        jnp.where(jnp.isnan(given), free, given) for given, free in zip(prior, own, strict=True)
+    )
+    return spread, coefficients
+
+
+def x_spread_scale(law: PopulationLaw) -> jax.Array:
+    """Return the scales A of Ω's deviations (d, chain, 1)."""
+    return jnp.exp(law.log_units[:-2])
 
 
 class PopulationShape(NamedTuple):
@@ -82,6 +124,7 @@ class PopulationShape(NamedTuple):
         sizes["parent_factor"] = sizes["factor"] * self.nested
         sizes |= {"level": 1, "level_sd": 1, "x_mean": d}
         sizes |= {"x_spread": d * (d + 1) // 2, "x_scale": d * (d + 1) // 2, "x_df": 1}
+        sizes |= {"x_units": d, "y_units": 2}
         ends = np.cumsum(list(sizes.values()))
         return {
             name: np.arange(end - size, end)
@@ -143,6 +186,7 @@ def law_of(phi: jax.Array, shape: PopulationShape) -> PopulationLaw:
         x_spread=_factor(at["x_spread"], d, logs=False),
         x_scale=_factor(at["x_scale"], d, logs=True),
         x_df=jnp.exp(at["x_df"][0]) + d + 1,
+        log_units=jnp.concatenate([at["x_units"], at["y_units"]]),
     )
 
 
@@ -154,6 +198,7 @@ def coordinates_of(law: PopulationLaw) -> jax.Array:
         parts.append(_polar(law.parent_factor, logs=False))
     parts += [law.level[None], law.level_sd[None], law.x_mean, _polar(law.x_spread, logs=False)]
     parts += [_polar(law.x_scale, logs=True), jnp.log(law.x_df - d - 1)[None]]
+    parts.append(law.log_units)
     return jnp.concatenate(parts)[..., 0]
 
 
@@ -174,35 +219,79 @@ def inverse_diagonal(factor: Matrix) -> list[jax.Array]:
 
 
 def log_half_t(factor: jax.Array, scale: jax.Array | float) -> jax.Array:
-    """Return the Huang-Wand log density of T in polar coordinates (deviations, not their logs)."""
+    """Return the Huang-Wand log density of T (chain, 1), for dT, given T's factor.
+
+    Args:
+        factor: of T (p, p, chain, 1).
+        scale: A (p, chain, 1), or one number.
+    """
     f, p = entries(factor, 2), len(factor)
-    scales = jnp.broadcast_to(scale, (p, 1, 1))
-    value: jax.Array = _log_volume(f) - 0.5 * (DEGREES + 2 * p) * log_determinant(f)
+    scales = jnp.broadcast_to(scale, (p, *factor.shape[2:]))
+    value: jax.Array = -0.5 * (DEGREES + 2 * p) * log_determinant(f)
     for k, inverse in enumerate(inverse_diagonal(f)):
         value = value - 0.5 * (DEGREES + p) * jnp.log(DEGREES * inverse + scales[k] ** -2)
+        value = value - jnp.log(scales[k])
     return value
 
 
-def log_hyperprior(phi: jax.Array, shape: PopulationShape, prior: PopulationPrior) -> jax.Array:
-    """Return log p(φ) (chain) up to a constant; -∞ where ν is out of range."""
-    law, d = law_of(phi, shape), shape.d
-    value = -0.5 * ((law.coefficients / prior.coefficients) ** 2).sum(axis=(0, 1))
-    value = value + log_half_t(law.factor, prior.spread)
+def log_fit_prior(law: PopulationLaw, prior: PopulationPrior) -> jax.Array:
+    """Return the log density of B, T and F_c F_cᵀ (chain, 1)."""
+    spread, coefficients = fit_scales(law, prior)
+    value = -0.5 * ((law.coefficients / coefficients) ** 2).sum(axis=(0, 1))
+    value = value - len(law.coefficients) * jnp.log(coefficients).sum(axis=0)
+    value = value + log_half_t(law.factor, spread)
     if law.parent_factor is not None:
-        value = value + log_half_t(law.parent_factor, prior.spread)
-    value = value - 0.5 * ((law.level - LEVEL[0]) / LEVEL[1]) ** 2
-    value = value + log_half_t(law.level_sd[None, None], 0.5)
+        value = value + log_half_t(law.parent_factor, spread)
+    return value
+
+
+def _log_beta_prime(log_scale: jax.Array, exponents: tuple[float, float]) -> jax.Array:
+    """Return the log density of log a, where a² is beta-prime."""
+    low, high = exponents
+    return 2 * low * log_scale - (low + high) * jnp.log1p(jnp.exp(2 * log_scale))
+
+
+def log_units_prior(log_units: jax.Array) -> jax.Array:
+    """Return the log density (chain, 1) of log a, log b and log g; -∞ beyond their limits."""
+    log_a, log_b, log_g = log_units[:-2], log_units[-2], log_units[-1]
+    value = _log_beta_prime(log_a, COVARIATE_SCALE).sum(axis=0)
+    value = value + _log_beta_prime(log_b, ERROR_SCALE)
+    value = value + _log_beta_prime(0.5 * (log_g - np.log(SLOPE_UNIT)), SLOPE_SCALE)
+    inside = (jnp.abs(log_units) <= FARTHEST_UNIT).all(axis=0)
+    return jnp.where(inside, value, -jnp.inf)
+
+
+def log_hyperprior(phi: jax.Array, shape: PopulationShape, prior: PopulationPrior) -> jax.Array:
+    """Return log p(φ) (chain) up to a constant; -∞ where ν or a scale is out of range."""
+    law, d = law_of(phi, shape), shape.d
+    value = log_units_prior(law.log_units) + log_fit_prior(law, prior)
+    for factor in (law.factor, law.parent_factor, law.x_spread):
+        value = value if factor is None else value + _log_volume(entries(factor, 2))
+    log_a, log_b = law.log_units[:-2], law.log_units[-2]
+    value = value - 0.5 * ((law.level - 2 * log_b) / LOG_VARIANCE_SD) ** 2
+    value = value + log_half_t(law.level_sd[None, None], LOG_VARIANCE_SPREAD)
+    value = value + _log_volume(entries(law.level_sd[None, None], 2))
     value = value - 0.5 * (law.x_mean**2).sum(axis=0) / X_MEAN_SD**2
-    value = value + log_half_t(law.x_spread, 0.5)
+    value = value + log_half_t(law.x_spread, x_spread_scale(law))
     # The Wishart of Σ₀: |Σ₀|^((df-d-1)/2) with df = d + 3, in logs of its deviations.
     scale = entries(law.x_scale, 2)
-    trace = (law.x_scale**2).sum(axis=(0, 1))
-    logs = 0.5 * jnp.log((law.x_scale**2).sum(axis=1)).sum(axis=0)
-    value = value + log_determinant(scale) - 0.5 * (d + 3) / X_SCALE * trace
-    value = value + _log_volume(scale) + logs
+    variances = (law.x_scale**2).sum(axis=1)
+    value = value + log_determinant(scale)
+    value = value - 0.5 * (d + 3) * (variances * jnp.exp(-2 * log_a)).sum(axis=0)
+    value = value - (d + 3) * log_a.sum(axis=0)
+    value = value + _log_volume(scale) + 0.5 * jnp.log(variances).sum(axis=0)
     eta = phi[shape.blocks()["x_df"][0]]
     inside = (eta >= 0) & (eta <= np.log(MOST_DEGREES))
     return jnp.where(inside, value[..., 0], -jnp.inf)
+
+
+def draw_units(rng: np.random.Generator, d: int, number: int) -> np.ndarray:
+    """Draw log a, log b and log g (number, d + 2) from their prior, within its limits."""
+    drawn = np.full((number, d + 2), np.inf)
+    while (far := ~(np.abs(drawn) <= FARTHEST_UNIT).all(axis=1)).any():
+        a, b, g = draw_scales(rng, (int(far.sum()),), d)
+        drawn[far] = np.log(np.column_stack([a, b, g]))
+    return drawn
 
 
 def draw_law(
@@ -210,28 +299,34 @@ def draw_law(
 ) -> PopulationLaw:
     """Draw populations from the hyperprior, as many as chains."""
     d, p = shape.d, shape.p
-    spread, sd = (np.asarray(a)[:, 0, 0] for a in prior)
 
     def chains_last(array: np.ndarray) -> jax.Array:
         return jnp.asarray(np.moveaxis(array, 0, -1)[..., None])
 
     def covariance(scales: np.ndarray) -> jax.Array:
-        size = len(scales)
-        a = scales**-2 / rng.standard_gamma(0.5, (number, size))
-        root = np.eye(size) * np.sqrt(2 * DEGREES / a)[..., None]
+        size = scales.shape[1]
+        r = scales**-2 / rng.standard_gamma(0.5, (number, size))
+        root = np.eye(size) * np.sqrt(2 * DEGREES / r)[..., None]
         df = np.full(number, DEGREES + size - 1)
         return chains_last(draw_inverse_wishart_factors(rng, root, df))
 
-    half = np.full(d, 0.5)
+    units = draw_units(rng, d, number)
+    a, b = np.exp(units[:, :d]), np.exp(units[:, d])
+    slopes = np.exp(0.5 * units[:, d + 1])[:, None] * b[:, None] / a
+    given = [np.asarray(side)[:, 0, 0] for side in prior]
+    level = np.full(number, RESPONSE_LEVEL_SD)
+    own = np.column_stack([slopes, b]), np.column_stack([slopes, level])
+    spread, sd = (np.where(np.isnan(g), o, g) for g, o in zip(given, own, strict=True))
     scatter = draw_bartlett_factors(rng, np.full(number, d + 3.0), d, d)
     return PopulationLaw(
-        chains_last(sd * rng.standard_normal((number, shape.k, p))),
+        chains_last(sd[:, None] * rng.standard_normal((number, shape.k, p))),
         covariance(spread),
         covariance(spread) if shape.nested else None,
-        chains_last(LEVEL[0] + LEVEL[1] * rng.standard_normal(number)),
-        covariance(half[:1])[0, 0],
+        chains_last(2 * np.log(b) + LOG_VARIANCE_SD * rng.standard_normal(number)),
+        covariance(np.full((number, 1), LOG_VARIANCE_SPREAD))[0, 0],
         chains_last(X_MEAN_SD * rng.standard_normal((number, d))),
-        covariance(half),
-        chains_last(scatter * np.sqrt(X_SCALE / (d + 3))),
+        covariance(a),
+        chains_last(a[:, :, None] * scatter / np.sqrt(d + 3)),
         chains_last(np.exp(rng.uniform(0, np.log(MOST_DEGREES), number)) + d + 1),
+        chains_last(units),
     )

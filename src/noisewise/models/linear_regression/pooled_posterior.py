@@ -21,7 +21,7 @@ from noisewise.inference.population import PopulationPosterior, PublicFeatures
 from noisewise.inference.results import ESS, RHAT
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import pooled_exact, pooled_population
-from noisewise.models.linear_regression.pooled_density import PopulationLaw
+from noisewise.models.linear_regression.pooled_density import PopulationLaw, with_x_mean
 from noisewise.models.linear_regression.pooled_population import PopulationPrior, PopulationShape
 from noisewise.models.linear_regression.pooled_start import PooledProblem
 from noisewise.models.linear_regression.posterior import RegressionPosterior
@@ -170,15 +170,16 @@ def population_draws(
     matrix, offset = problem.units.to_box
     back = np.linalg.inv(matrix)
     turn = rotated(features.values)[1]
-    coefficients = np.einsum("ij,jp...->ip...", turn, np.asarray(law.coefficients)[..., 0])
+    lines = with_x_mean(law, jnp.zeros_like(law.x_mean))
+    coefficients = np.einsum("ij,jp...->ip...", turn, np.asarray(lines.coefficients)[..., 0])
     user = np.einsum("pq,kq...->kp...", back, coefficients)
     mean = user[0] - (back @ offset)[:, None]
     draws = {f"mean of {name}": mean[i] for i, name in enumerate(names)}
-    draws |= _spread(law.factor, back, names, "")
+    draws |= _spread(lines.factor, back, names, "")
     for k, (feature, unit) in enumerate(zip(features.names, features.unit, strict=True), start=1):
         draws |= {f"{feature} on {name}": user[k, i] / unit for i, name in enumerate(names)}
-    if law.parent_factor is not None:
-        draws |= _spread(law.parent_factor, back, names, f" between {features.parent}")
+    if lines.parent_factor is not None:
+        draws |= _spread(lines.parent_factor, back, names, f" between {features.parent}")
     draws["mean of log sigma2"] = np.asarray(law.level)[..., 0] + 2 * np.log(half[d])
     draws["sd of log sigma2"] = np.asarray(law.level_sd)[..., 0]
     x_spread, x_scale = (np.asarray(a)[..., 0] for a in (law.x_spread, law.x_scale))

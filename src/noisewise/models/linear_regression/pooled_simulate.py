@@ -48,6 +48,7 @@ def draw_release(
     if law.parent_factor is not None and problem.parents is not None:
         white = rng.standard_normal((problem.parents.max() + 1, p))
         theta = theta + (white @ only(law.parent_factor).T)[problem.parents]
+    theta[:, -1] -= theta[:, :-1] @ only(law.x_mean)
     log_variance = only(law.level) + only(law.level_sd) * rng.standard_normal(groups)
     mu = only(law.x_mean) + rng.standard_normal((groups, p - 1)) @ only(law.x_spread).T
     scale = np.broadcast_to(np.sqrt(df) * only(law.x_scale), (groups, p - 1, p - 1))

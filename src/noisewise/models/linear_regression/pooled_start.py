@@ -70,9 +70,13 @@ def start_law(rng: np.random.Generator, problem: PooledProblem, chains: int) -> 
         return jnp.asarray(np.eye(len(sizes))[..., None, None] * sizes[:, None])
 
     coefficients = np.zeros((k, p, chains, 1))
-    centre = np.append(slopes, mean[d] - slopes @ mean[:d])[:, None, None]
+    centre = np.append(slopes, mean[d])[:, None, None]
     coefficients[0] = centre + 0.5 * spread * rng.standard_normal((p, chains, 1))
     x_factor = np.linalg.cholesky(0.5 * covariance[:d, :d])[..., None, None]
+    # Scales of the hyperprior where they usually are, given the rest.
+    log_a = np.log(np.sqrt((x_factor**2).sum(axis=1))) + 0.5 * rng.standard_normal((d, chains, 1))
+    log_b = 0.5 * np.log(0.5 * residual) + 0.5 * rng.standard_normal((1, chains, 1))
+    log_g = 0.5 * rng.standard_normal((1, chains, 1))
     return PopulationLaw(
         jnp.asarray(coefficients),
         diagonal(spread * apart(p)),
@@ -83,6 +87,7 @@ def start_law(rng: np.random.Generator, problem: PooledProblem, chains: int) -> 
         jnp.asarray(x_factor * apart()),
         jnp.asarray(x_factor * apart()),
         jnp.asarray(START_DF * apart() + d + 1),
+        jnp.asarray(np.concatenate([log_a, log_b, log_g])),
     )
 
 
@@ -100,6 +105,7 @@ def _drawn(
     white = rng.standard_normal((groups, chains, d + 1))
     centre = np.einsum("gk,ckp->gcp", problem.features, by_chain(law.coefficients))
     theta = centre + np.einsum("cij,gcj->gci", by_chain(law.factor), white)
+    theta[..., d] -= np.einsum("gcj,cj->gc", theta[..., :d], by_chain(law.x_mean))
     variance = np.exp(by_chain(law.level) + by_chain(law.level_sd) * xi)
     x_mean = by_chain(law.x_mean) + np.einsum("cij,gcj->gci", by_chain(law.x_spread), zeta)
     df = by_chain(law.x_df)
