@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from experiments.real_tables.study import FACTORS, Row, cell
 from experiments.real_tables.tables import questions
 from experiments.reproduce.canvas import grid, legend_beside
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TITLE = "Coverage of 95 % intervals on real tables"
 COLOURS = {"scale-free": "#1f6f8b", "conjugate": "#d1793b"}
@@ -38,6 +40,9 @@ def long_rows(row: Row) -> list[dict[str, Any]]:
 
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """All tables that scikit-learn brings, cell by cell."""
+    # Loaded here, so that the study runs where pandas is missing.
+    import pandas as pd
+
     rows: list[dict[str, Any]] = []
     for covariates in settings["covariates"]:
         some = [q for q in questions(None) if q.records.shape[1] == covariates + 1]

@@ -2,12 +2,15 @@
 
 scikit-learn brings diabetes, wine, breast-cancer and iris; ``diamonds.csv`` (ggplot2's) and
 ``insurance.csv`` (B. Lantz, "Machine Learning with R") are read from a folder where it has them.
+``python -m experiments.real_tables.export FOLDER`` writes scikit-learn's there, too, for machines
+that do not have it; a table that the folder has is read from there.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,22 +59,64 @@ class Question:
         return np.clip((2 * self.records - low - high) / (high - low), -1, 1)
 
 
-def questions(folder: Path | None) -> list[Question]:
-    """Return the regressions whose tables are at hand."""
-    import pandas as pd
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Records (record, column) and the names of the columns."""
+
+    names: tuple[str, ...]
+    values: np.ndarray
+
+    def __getitem__(self, columns: Sequence[str]) -> np.ndarray:
+        """Return the records of these columns, in this order."""
+        return self.values[:, [self.names.index(name) for name in columns]]
+
+
+SHIPPED = ("diabetes", "wine", "breast_cancer", "iris")
+"""Tables that scikit-learn brings."""
+
+
+def shipped(name: str) -> Table:
+    """Return a table of scikit-learn's, in its own units."""
     from sklearn import datasets
 
+    unscaled = {"scaled": False} if name == "diabetes" else {}
+    made = getattr(datasets, f"load_{name}")(**unscaled)
+    names = tuple(n.removesuffix("\n") for n in made.feature_names)
+    return Table((*names, "target"), np.column_stack([made.data, made.target]).astype(float))
+
+
+def read(path: Path) -> Table:
+    """Return the columns of numbers of a CSV file whose first line names them."""
+    with path.open(newline="") as file:
+        names, *lines = csv.reader(file)
+    at = [i for i, entry in enumerate(lines[0]) if _is_number(entry)]
+    return Table(
+        tuple(names[i] for i in at), np.array([[float(line[i]) for i in at] for line in lines])
+    )
+
+
+def _is_number(entry: str) -> bool:
+    try:
+        float(entry)
+    except ValueError:
+        return False
+    return True
+
+
+def table(name: str, folder: Path | None) -> Table:
+    """Return a table from the folder where it has it, else scikit-learn's."""
+    if folder is not None and (folder / f"{name}.csv").exists():
+        return read(folder / f"{name}.csv")
+    return shipped(name)
+
+
+def questions(folder: Path | None) -> list[Question]:
+    """Return the regressions whose tables are at hand."""
     known = []
-    for name, (table, y, limits, x) in QUESTIONS.items():
-        if table in ("diamonds", "insurance"):
-            if folder is None or not (folder / f"{table}.csv").exists():
-                continue
-            frame = pd.read_csv(folder / f"{table}.csv")
-        else:
-            unscaled = {"scaled": False} if table == "diabetes" else {}
-            frame = getattr(datasets, f"load_{table}")(as_frame=True, **unscaled).frame
-        bounds = np.array([*x.values(), limits], float)
-        known.append(Question(name, frame[[*x, y]].to_numpy(float), bounds))
+    for name, (source, y, limits, x) in QUESTIONS.items():
+        if source in SHIPPED or (folder is not None and (folder / f"{source}.csv").exists()):
+            records = table(source, folder)[[*x, y]]
+            known.append(Question(name, records, np.array([*x.values(), limits], float)))
     return known
 
 
@@ -80,7 +125,7 @@ def study_arguments(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--data", type=Path, help="folder with diamonds.csv and insurance.csv")
+    parser.add_argument("--data", type=Path, help="folder with CSV files")
     parser.add_argument("--out", type=Path, help="also write all rows as JSON")
     parser.add_argument("--covariates", type=int, nargs="*", default=[1, 2, 3])
     return parser

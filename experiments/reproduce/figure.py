@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from experiments.reproduce.store import TrialStore
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Settings = Mapping[str, Any]
 

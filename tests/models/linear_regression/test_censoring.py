@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from experiments.real_tables import clamped
+from experiments.real_tables.clamped import clamped_table
 from noisewise.models.linear_regression import censoring, exact
 from noisewise.models.linear_regression.censoring import Cuts
-from tests.inference.regressions import CHAINS, DRAWS, GROUPS, problem, sensitivity
+from tests.inference.regressions import CHAINS, DRAWS, GROUPS, problem
 from tests.reference import clamped_normal_reference as reference
 
 pytestmark = pytest.mark.xdist_group("one-covariate")
@@ -114,18 +116,6 @@ def test_impossible_moments_give_finite_laws() -> None:
         assert np.linalg.eigvalsh(law / law.max(axis=(1, 2))[:, None, None]).min() > -1e-8
 
 
-def clamped_table(
-    rng: np.random.Generator, n: int, d: int, outside: tuple[float, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return n clamped normal records of columns with such shares outside, and (θ, σ²) behind."""
-    deviation = np.array([1 / norm.isf(share / 2) if share else 0.28 for share in outside])
-    slopes = deviation[-1] * np.sqrt(0.5 / d) / deviation[:-1]
-    x = rng.standard_normal((n, d)) * deviation[:-1]
-    sigma = deviation[-1] * np.sqrt(0.5)
-    y = x @ slopes + sigma * rng.standard_normal(n)
-    return np.clip(np.column_stack([x, y]), -1, 1), np.append(slopes, [0.0, sigma**2])
-
-
 def test_bounds_that_cut_nothing_change_nothing() -> None:
     """Records well inside their bounds: declared as cut or as natural, much the same posterior."""
     rng = np.random.default_rng(8)
@@ -173,22 +163,15 @@ def test_a_third_of_the_response_cut_off_is_inferred() -> None:
         (0.0, 0.15),
         (0.0, 0.33),
         (0.15, 0.0),
+        (0.15, 0.15),
         (0.15, 0.0, 0.15, 0.0),
+        (0.15, 0.0, 0.15, 0.15),
         (0.2, 0.1, 0.0, 0.3),
     ],
 )
 def test_coverage(outside: tuple[float, ...], n: int, epsilon: float) -> None:
     """Of 400 tables, every slope, the intercept and σ² in at least .92."""
-    rng, d, trials = np.random.default_rng(18), len(outside) - 1, 400
-    made = [clamped_table(rng, n, d, outside) for _ in range(trials)]
-    posed = problem([t for t, _ in made], sensitivity(d + 1) / epsilon)
-    flags = np.array(outside) > 0
-    post = exact.run(replace(posed, scale_free=True, cuts=Cuts(flags, flags)), 1, 4, 500)
-    draws = np.stack([v.reshape(trials, -1) for v in post.draws.values()])
-    low, high = np.quantile(draws, [0.025, 0.975], axis=-1)
-    truth = made[0][1][:, None]
-    held = ((low <= truth) & (truth <= high)).mean(axis=1)
-    converged = 1 - len(post.unconverged) / trials
-    print(f"outside {outside}, n {n}, epsilon {epsilon:g}: {held}, converged {converged:.3f}")
-    assert held.min() >= 0.92
-    assert converged >= 0.99
+    found = clamped.cell(outside, n, epsilon)
+    print(found)
+    assert min(found.coverage) >= 0.92
+    assert found.converged >= 0.99

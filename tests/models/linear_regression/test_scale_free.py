@@ -12,11 +12,11 @@ import pytest
 from numpyro import distributions as dist
 from numpyro.infer import MCMC, NUTS, init_to_value
 
+from experiments.real_tables import ranks
 from noisewise.models.linear_regression import exact, scale_free
 from noisewise.models.linear_regression.collapsed import log_prior_predictive
 from noisewise.models.linear_regression.coordinates import Shape, point, released
 from noisewise.models.linear_regression.initial_values import DrawnParameters, statistics_of
-from noisewise.models.linear_regression.simulate import from_prior
 from noisewise.numerics.distributions import draw_bartlett_factors, draw_inverse_wishart_factors
 from tests.inference.calibration import judged
 from tests.inference.regressions import problem, sensitivity, table
@@ -188,16 +188,9 @@ def test_bounds_ten_times_too_wide_keep_the_truth() -> None:
 @pytest.mark.parametrize("n", [10, 100, 1000])
 def test_ranks_are_uniform(n: int, epsilon: float, d: int) -> None:
     """Truths from the prior: KS below its 0.1 % point for 400 trials; figures are printed."""
-    tables = [table(np.random.default_rng(1), n, d)]
-    given = replace(problem(tables, sensitivity(d + 1) / epsilon), scale_free=True)
-    made = from_prior(np.random.default_rng([n, d]), given, 400)
-    post = exact.run(made.problem, 5, 4, 500)
-    distance, covered = judged(post, made.truth)
-    print(
-        f"\nn {n} epsilon {epsilon} d {d}: KS {distance.round(3)} (5 %: 0.068) coverage "
-        f"{covered.round(3)} not converged {len(post.unconverged)}"
-    )
-    assert distance.max() < 0.0975
+    found = ranks.cell(d, n, epsilon)
+    print(f"\n{found}")
+    assert max(found.distance) < 0.0975
 
 
 @pytest.mark.evidence
