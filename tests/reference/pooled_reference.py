@@ -4,7 +4,8 @@ a_j² ~ BetaPrime(0.15, ½), b² ~ BetaPrime(½, ½), g/3 ~ BetaPrime(½, ½), e
 B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of levels; T half-t₂ by Huang and Wand of scales √g b/a_j, b
 l0 ~ N(log b², 1), w half-t₂ of scale ½, μ0 ~ N(0, 1), Ω half-t₂ of scales a_j,
 Σ0 ~ Wishart(d + 3, diag(a²) / (d + 3)), log(ν - d - 1) ~ U(0, log 300)
-(slopes, level at μ0)_g ~ N(Bᵀu_g + F_c ω_c, T), log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω), τ²_g ~ IW(νΣ0, ν)
+(slopes, level at μ0)_g ~ N(Bᵀu_g + F_c ω_c, T), log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω),
+τ²_g ~ IW(νΣ0, ν)
 records x ~ N(μ_g, τ²_g), y ~ N(θ_gᵀ(x, 1), σ²_g); z = sums of products and totals + noise.
 """
 

@@ -20,7 +20,7 @@ so that every deviation is half-t with two degrees of freedom, flat at zero, and
     p(T) ∝ |T|^(-(ν_t + 2p)/2) Π_k (1/A_k) (ν_t (T⁻¹)_kk + A_k⁻²)^(-(ν_t + p)/2).
 
 With scales in units of the box, groups whose columns use a small part of their bounds were drawn to
-a population that noise hides: their slopes were covered in 40 to 72 % (docs/evidence-small-areas.md).
+a wrong population: 60 to 72 % of their slopes were covered (docs/evidence-small-areas.md).
 
 *Coordinates* φ of ψ: B; the rows of factors in polar form (deviation, direction g), deviations
 themselves for T, F_c, w and Ω, whose density is flat at zero; their logarithms for Σ₀;
