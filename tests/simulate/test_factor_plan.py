@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,17 @@ def test_the_epsilon_found_gives_the_width() -> None:
         real = real_widths([table] * 10, target.epsilon)
         assert real[target.parameter] == pytest.approx(target.width, rel=0.1)
     assert found.target == max(found.targets, key=lambda w: w.epsilon or 0)
+
+
+@pytest.mark.evidence
+@pytest.mark.filterwarnings("ignore:The noise hides:UserWarning")
+def test_the_epsilon_found_gives_the_width_with_an_interaction() -> None:
+    """Also in the mean over tables; ten real releases, of ten tables."""
+    tables = [two_factors(np.random.default_rng([5, s]), 2000) for s in range(10)]
+    tables = [replace(t, formula="y ~ x + C(A) + C(B) + x:C(A)") for t in tables]
+    (target,) = planned(tables[0], [1.0], TWO_GUESS, width={"x": 0.5}).targets
+    assert target.epsilon is not None
+    assert real_widths(tables, target.epsilon)["x"] == pytest.approx(0.5, rel=0.1)
 
 
 @pytest.mark.evidence

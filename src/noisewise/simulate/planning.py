@@ -207,7 +207,7 @@ def plan(
         settled = simulated(at(epsilon), question, n, pool, features, parent, model)[1]
         noisy = scene.trials(settled, seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
-            outcome = simulator.run(noisy, method, seed, report)
+            outcome = simulator.run_planned(noisy, method, seed, report)
         return coverage(outcome.draws, noisy.truth, LEVEL)
 
     settings = settings_of(release, problem, simulator)
@@ -236,7 +236,8 @@ def plan(
         found = judged(epsilon, chosen[0]).width.tolist()
         return dict(zip(scene.names, found, strict=True))
 
-    targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths)
+    rough = trials < FEWEST_TRIALS_FOR_COVERAGE
+    targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths, rough=rough)
     return replace(planned, targets=targets)
 
 
