@@ -119,6 +119,21 @@ def test_exact_is_calibrated_where_truths_come_from_the_prior() -> None:
     assert found.of("exact").passed, found.of("exact").verdict
 
 
+def test_products_of_columns_far_from_zero_are_warned_of() -> None:
+    """Of each factor whose bounds lie on one side of zero; the other one may be centred."""
+
+    def at(epsilon: float) -> Release:
+        limits = {"age": (18, 90), "past": (-9, 9), "pay": (0, 9)}
+        return nw.release.linear_regression(
+            nw.release.Blank(500), formula="pay ~ age * past", bounds=limits, epsilon=epsilon
+        )
+
+    said = nw.plan(at, 500, [1.0], methods=["naive"], trials=10).warnings
+    about = [w for w in said if "its products are nearly one line" in w]
+    assert len(about) == 1
+    assert "age - 54 with bounds -36 to 36" in about[0]
+
+
 @pytest.mark.parametrize(
     ("bounds", "warned"), [((18, 90), True), ((-36, 36), False), ((0, 1), True), ((-1, 2), False)]
 )

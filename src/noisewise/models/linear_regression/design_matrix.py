@@ -58,7 +58,10 @@ def codes(
         if level is None:
             listed = ", ".join(map(repr, levels[:MAX_LISTED]))
             more = ", …" if len(levels) > MAX_LISTED else ""
+            near = validation.nearest(value, levels) if not hint else ""
             plain = value.item() if isinstance(value, np.generic) else value
-            raise ArgumentError(f"{where}: must be one of {listed}{more}, not {plain!r}{hint}")
+            raise ArgumentError(
+                f"{where}: must be one of {listed}{more}, not {plain!r}{near}{hint}"
+            )
         positions[i] = place[level]
     return positions
