@@ -127,8 +127,8 @@ class RegressionAnalyst(Analyst[Any]):
             raise ArgumentError("pool: regressions with factors do not pool; name plain columns")
         if len(releases) > 1:
             raise ArgumentError(
-                "release: several releases with factors are not combined, of the same records or of "
-                "others; give one"
+                "release: several releases with factors are not combined, of the same records or "
+                "of others; give one"
             )
         if question.method not in (None, *FACTOR_METHODS):
             able = " or ".join(FACTOR_METHODS)
