@@ -1,13 +1,14 @@
 """The calibration study with all trials side by side: for a machine with a GPU.
 
 python -m experiments.factors.batched make FILE [--what fixed prior rare widths] [--trials 400]
-python -m experiments.factors.batched run FILE OUT [--iterations 1600]
-python -m experiments.factors.batched again FILE OUT [--iterations 6400]
+python -m experiments.factors.batched run FILE OUT [--iterations 1600] [--minutes 8]
+python -m experiments.factors.batched again FILE OUT [--iterations 6400] [--minutes 8]
 
 ``make`` draws the trials of ``calibration.py``, with starting points; ``run`` samples all trials of
 one formula at once with the sampler of the package and writes ranks and intervals; ``again``
 samples those that had not converged anew, four times as long, as ``exact`` itself does. ``run`` and
-``again`` need NumPy, SciPy and JAX only.
+``again`` need NumPy, SciPy and JAX only; after ``--minutes`` of sampling they are content with the
+draws they have.
 
 Trajectories run in lock-step, so the longest decides the time: they are cut at forty steps, which
 costs draws and no bias.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 import pickle
 import time
 from collections.abc import Callable
@@ -107,7 +109,9 @@ def make(what: list[str], trials: int, seed: int) -> list[Trial]:
     return made
 
 
-def sample(trials: list[Trial], iterations: int, warm: int, seed: int) -> list[Outcome]:
+def sample(
+    trials: list[Trial], iterations: int, warm: int, seed: int, minutes: float = math.inf
+) -> list[Outcome]:
     """Return the outcomes of trials of one formula.
 
     Args:
@@ -115,6 +119,7 @@ def sample(trials: list[Trial], iterations: int, warm: int, seed: int) -> list[O
         iterations: kept ones of each chain, before thinning.
         warm: warm-up, in units of that of ``exact``.
         seed: of the chains.
+        minutes: of sampling, at the most.
     """
     hmc.MAX_LEAPFROG_STEPS = LEAPFROG_STEPS
     structure = trials[0].problem.structure
@@ -149,6 +154,9 @@ def sample(trials: list[Trial], iterations: int, warm: int, seed: int) -> list[O
             kept.append(positions[:, thin - 1 :: thin, ..., 0])
         print(f"block {number + 1} of {len(begin + rest)}, {time.perf_counter() - clock:.0f} s",
               flush=True)  # fmt: skip
+        if kept and time.perf_counter() - clock > 60 * minutes:
+            print("the time is up")
+            break
     return _outcomes(trials, jnp.concatenate(kept, axis=1), data, seed)
 
 
@@ -214,8 +222,9 @@ def summary(outcomes: list[Outcome]) -> str:
         lines.append(f"{what}: n {n}, epsilon {epsilon:g}, {len(own)} trials, not converged "
                      f"{apart:.3f}; all coefficients {held[:, :-1].mean():.3f}")  # fmt: skip
         for i, name in enumerate(own[0].names):
-            lines.append(f"  {name:16} coverage {held[:, i].mean():.3f}  over least squares' "
-                         f"{np.median(width[:, i]):.2f}")  # fmt: skip
+            known = width[np.isfinite(width[:, i]), i]
+            wide = f"  over least squares' {np.median(known):.2f}" if len(known) else ""
+            lines.append(f"  {name:16} coverage {held[:, i].mean():.3f}{wide}")
     return "\n".join(lines)
 
 
@@ -228,6 +237,7 @@ def main() -> None:
     parser.add_argument("--what", nargs="*", default=["fixed", "prior", "rare", "widths"])
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--iterations", type=int)
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--seed", type=int, default=7)
     given = parser.parse_args()
     if given.step == "make":
@@ -246,7 +256,7 @@ def main() -> None:
         if left:
             found = sample(
                 [trials[i] for i in left], given.iterations or (6400 if again else 1600),
-                2 if again else 1, given.seed + again,
+                2 if again else 1, given.seed + again, given.minutes,
             )  # fmt: skip
             for i, outcome in zip(left, found, strict=True):
                 outcomes[i] = outcome

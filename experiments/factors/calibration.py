@@ -107,14 +107,19 @@ def problem_of(table: Table, epsilon: float, rng: np.random.Generator) -> Factor
 
 
 def least_squares_widths(table: Table) -> np.ndarray:
-    """Return the widths of 95 % intervals of all coefficients without privacy."""
+    """Return the widths of 95 % intervals of all coefficients without privacy.
+
+    They are not numbers where some level has no record.
+    """
     design = table.parsed.design(table.levels)
     columns = {
         c: codes(v.tolist(), table.levels[c], c) if c in table.levels else v
         for c, v in table.columns.items()
     }
     x, y = design_matrix(design, columns, len(table)), table.columns["y"]
-    theta, rest, *_ = np.linalg.lstsq(x, y, rcond=None)
+    theta, rest, rank, _ = np.linalg.lstsq(x, y, rcond=None)
+    if rank < x.shape[1]:
+        return np.full(x.shape[1] + 1, np.nan)
     error = np.sqrt(rest[0] / (len(y) - len(theta)) * np.diag(np.linalg.inv(x.T @ x)))
     return np.append(2 * 1.96 * error, np.nan)
 
@@ -175,7 +180,7 @@ def names_of(what: str) -> list[str]:
 def summary(cell: Cell, results: list[dict[str, list[float]]]) -> str:
     """Return coverage, median width, and width over least squares', for every parameter."""
     table = {k: np.array([r[k] for r in results]) for k in results[0]}
-    ratio = np.median(table["width"] / table["least squares"], axis=0)
+    ratio = np.nanmedian(table["width"] / table["least squares"], axis=0)
     lines = [f"{cell.what}: n {cell.n}, epsilon {cell.epsilon:g}, {len(results)} trials, R-hat "
              f"above 1.05 in {(table['rhat'] > 1.05).any(axis=1).mean():.3f}"]  # fmt: skip
     for i, name in enumerate(names_of(cell.what)):

@@ -139,7 +139,10 @@ class Formula:
             return levels[factor].index(level)
         listed = ", ".join(map(repr, levels[factor][:MAX_LISTED]))
         listed += ", …" if len(levels[factor]) > MAX_LISTED else ""
-        raise ArgumentError(f"formula: {wanted!r} is not a level of {factor}; there are {listed}")
+        near = validation.nearest(wanted, levels[factor])
+        raise ArgumentError(
+            f"formula: {wanted!r} is not a level of {factor}; there are {listed}{near}"
+        )
 
 
 Coding = dict[str, bool]

@@ -167,10 +167,15 @@ def test_records_at_levels(tmp_path: Path) -> None:
         (["age=40,sex=m"], "--at: must give a value to each of age, sex, k, and to nothing else"),
         (["age=40", "age=41"], "--at: must give a value to each of age, sex, k"),
         (["age=40,sex=m,k=1,z=2"], "--at: must give a value to each of age, sex, k"),
+        (["age=40,sex=M,k=1"], "--at sex: 'M' is not a level of 'sex'; there are f, m"),
+        (["age=,sex=m,k=1"], "--at age: '' is not a number"),
+        (["=4"], "--at: must look like NAME=VALUE, not '=4'"),
     ):
         with pytest.raises(ArgumentError) as refused:
             results._points(fitted, at, None)
         assert str(refused.value).startswith(said)
+    with pytest.raises(ArgumentError, match="not 'sex=m'; no value for age, k"):
+        results._points(fitted, ["sex=m"], None)
 
 
 class Filled(Fitted):
@@ -188,6 +193,7 @@ def test_gaps_and_flags_of_a_file(tmp_path: Path) -> None:
     new.write_text("age,sex,k\n,m,TRUE\n40,NA,1\n")
     wanted = [{"age": 50.0, "sex": "m", "k": 1}, {"age": 40.0, "sex": "f", "k": 1}]
     assert results._points(fitted, None, new) == wanted
+    assert results._points(fitted, ["age=,sex=m,k=TRUE"], None) == wanted[:1]
     for row, said in (
         ("40,m,", "line 2, column k: '' is not a level of 'k'; there are 1, 2; the release has no"),
         ("True,m,1", "--csv line 2, column age: 'True' is not a number"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from noisewise.artifact import ArgumentError
+from noisewise.cli import console
 from noisewise.cli.options import parse_guesses, parse_widths
 from tests.cli.conftest import Ended
 
@@ -58,6 +60,16 @@ def test_few_trials_tell_no_coverage(noisewise: Callable[..., Ended], tmp_path: 
     many = noisewise(*asked, "50").out
     assert "mean width (coverage)" in many
     assert "%)" in many
+
+
+def test_a_long_plan_says_how_far_it_is(
+    noisewise: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("plan", "exponential-family", "--family", "bernoulli", "--n", "200", "--epsilon",
+             "1", "--method", "exact")  # fmt: skip
+    assert noisewise(*asked).err == ""
+    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
+    assert re.search(r"^\d+ s: simulated release 50 of 50$", noisewise(*asked).err, re.M)
 
 
 FACTORS = ("plan", "linear-regression", "--formula", "pay ~ age + C(sex)", "--levels", "sex=f,m",

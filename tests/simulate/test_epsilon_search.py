@@ -45,6 +45,40 @@ def test_the_width_found_is_within_two_percent(wanted: float) -> None:
     assert len(widths.asked) == len(set(widths.asked)) <= 8
 
 
+@pytest.mark.parametrize(
+    ("wanted", "before"),
+    [(0.11, math.inf), (0.3, math.inf), (2.0, math.inf), (0.15, 1.0), (0.3, 1.0), (0.6, 1.0)],
+)
+def test_a_rough_search_asks_seldom_and_is_near(wanted: float, before: float) -> None:
+    """Also where a prior keeps widths from growing like 1/ε."""
+    asked: list[float] = []
+
+    def narrowed(epsilon: float) -> float:
+        return 1 / math.hypot(1 / width("age", N, epsilon), 1 / before)
+
+    def widths(epsilon: float) -> Mapping[str, float]:
+        asked.append(epsilon)
+        return {"age": narrowed(epsilon)}
+
+    (target,) = reached_targets({"age": wanted}, N, (1.0,), PLAIN, widths, rough=True)
+    assert target.epsilon is not None
+    assert narrowed(target.epsilon) == pytest.approx(wanted, rel=0.02)
+    assert len(asked) <= 4
+
+
+def test_a_rough_search_says_of_no_epsilon_what_it_has_not_simulated() -> None:
+    """Nearly the width without privacy: the largest ε is simulated before it is named."""
+    asked: list[float] = []
+
+    def widths(epsilon: float) -> Mapping[str, float]:
+        asked.append(epsilon)
+        return {"age": width("age", N, epsilon) + 0.004}
+
+    (target,) = reached_targets({"age": 0.101}, N, (1.0, 5.0), PLAIN, widths, rough=True)
+    assert target.epsilon is None
+    assert 10.0 in asked
+
+
 def test_several_widths_share_what_was_simulated_and_the_last_decides() -> None:
     targets, widths = searched({"age": 0.15, "sex": 0.31})
     assert [w.parameter for w in targets] == ["age", "sex"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,17 @@ def test_the_epsilon_found_gives_the_width() -> None:
 
 
 @pytest.mark.evidence
+@pytest.mark.filterwarnings("ignore:The noise hides:UserWarning")
+def test_the_epsilon_found_gives_the_width_with_an_interaction() -> None:
+    """Also in the mean over tables; ten real releases, of ten tables."""
+    tables = [two_factors(np.random.default_rng([5, s]), 2000) for s in range(10)]
+    tables = [replace(t, formula="y ~ x + C(A) + C(B) + x:C(A)") for t in tables]
+    (target,) = planned(tables[0], [1.0], TWO_GUESS, width={"x": 0.5}).targets
+    assert target.epsilon is not None
+    assert real_widths(tables, target.epsilon)["x"] == pytest.approx(0.5, rel=0.1)
+
+
+@pytest.mark.evidence
 def test_the_records_said_to_suffice_do() -> None:
     table = two_factors(np.random.default_rng(0), 2000)
     (target,) = planned(table, [1.0], TWO_GUESS, width={"x": 0.1}).targets
@@ -105,6 +117,21 @@ def test_exact_is_calibrated_where_truths_come_from_the_prior() -> None:
     )  # fmt: skip
     found = nw.check(released(nw.release.Blank(500), like, 2.0), ["exact"], trials=200)
     assert found.of("exact").passed, found.of("exact").verdict
+
+
+def test_products_of_columns_far_from_zero_are_warned_of() -> None:
+    """Of each factor whose bounds lie on one side of zero; the other one may be centred."""
+
+    def at(epsilon: float) -> Release:
+        limits = {"age": (18, 90), "past": (-9, 9), "pay": (0, 9)}
+        return nw.release.linear_regression(
+            nw.release.Blank(500), formula="pay ~ age * past", bounds=limits, epsilon=epsilon
+        )
+
+    said = nw.plan(at, 500, [1.0], methods=["naive"], trials=10).warnings
+    about = [w for w in said if "its products are nearly one line" in w]
+    assert len(about) == 1
+    assert "age - 54 with bounds -36 to 36" in about[0]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ JSON objects are taken apart by `Fields`: nothing missing, nothing unknown, ever
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +57,16 @@ def shown(value: object) -> str:
         value = sorted(value)
     text = repr(value[:100] if isinstance(value, str) else value)
     return text if len(text) <= 60 else f"{text[:56]} ..."
+
+
+def nearest(value: object, listed: Iterable[object]) -> str:
+    """Return a question that names the public entry whose spelling is nearest; "" for none.
+
+    Only for what people typed: of a record it would tell how that is spelt.
+    """
+    by_text = {str(entry): entry for entry in listed}
+    near = difflib.get_close_matches(str(value), by_text, 1) if isinstance(value, str | int) else []
+    return f"; did you mean {shown(by_text[near[0]])}?" if near else ""
 
 
 def integer(value: object, where: str, low: int = -MAX_INT, high: int = MAX_INT) -> int:

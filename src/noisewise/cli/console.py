@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -23,6 +25,9 @@ MAX_ROWS = 40
 
 PIPED_WIDTH = 10_000
 """Columns of what is no terminal: no line of a table is that long (chosen)."""
+
+SECONDS_BETWEEN_LINES = 15.0
+"""Seconds between two lines of progress, where there is no terminal for a bar (chosen)."""
 
 
 def plain_console(*, stderr: bool = False) -> Console:
@@ -82,3 +87,23 @@ def reading(what: str) -> Iterator[ProgressCallback | None]:
             progress.update(task, completed=done, total=total)
 
         yield report
+
+
+def lines_of_progress(what: str) -> ProgressCallback | None:
+    """Return a callback that says now and then how far it is; None where a terminal has a bar.
+
+    What takes less than a quarter of a minute says nothing.
+    """
+    if sys.stderr.isatty():
+        return None
+    begin = last = time.monotonic()
+
+    def report(done: int, total: int | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= SECONDS_BETWEEN_LINES:
+            last = now
+            of = "" if total is None else f" of {total}"
+            typer.echo(f"{now - begin:.0f} s: {what} {done}{of}", err=True)
+
+    return report

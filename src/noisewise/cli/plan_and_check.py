@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.cli import model_commands
-from noisewise.cli.console import plain_console, show_json
+from noisewise.cli.console import lines_of_progress, plain_console, show_json
 from noisewise.cli.messages import in_shell_words
 from noisewise.cli.options import (
     AsJson,
@@ -186,6 +186,7 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
         guesses=parse_guesses(request.guess, "--guess"),
         prior=prior, trials=request.trials, seed=request.seed,
         width=parse_widths(request.width, "--width"), parameter=request.parameter,
+        progress=lines_of_progress("simulated release"),
     )  # fmt: skip
     if request.page is not None:
         report.save(plan, request.page)
@@ -278,7 +279,8 @@ def check(
 
     result = simulate.check(
         given, method or None, model=model, prior=read_prior_option(prior), x=x or None, y=y,
-        trials=trials, seed=seed, **{"formula": formula, **read_options(option)},
+        trials=trials, seed=seed, progress=lines_of_progress("simulated release"),
+        **{"formula": formula, **read_options(option)},
     )  # fmt: skip
     if out is not None:
         result.save(out)

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from noisewise.artifact import ArgumentError, Level
-from noisewise.artifact.validation import FALSE_WORDS, TRUE_WORDS, listed_level
+from noisewise.artifact.validation import FALSE_WORDS, TRUE_WORDS, listed_level, nearest
 from noisewise.cli.console import frame_table, plain_console, show_json
 from noisewise.cli.options import (
     AsJson,
@@ -114,7 +114,8 @@ def _points(result: Result, at: list[str] | None, csv: Path | None) -> list[Poin
             points.append({c: _covariate(result, c, given[c], f"--at {c}") for c in covariates})
             given = {}
     if given:
-        raise _incomplete(covariates, (at or ("",))[-1])
+        left = tuple(c for c in covariates if c not in given)
+        raise _incomplete(covariates, (at or ("",))[-1], left)
     return points
 
 
@@ -142,13 +143,20 @@ def _first_value(result: Result, parts: list[str]) -> tuple[str, str, int]:
             value = text.removeprefix(f"{column}=")
             if value != text and value.strip() in map(str, listed):
                 return column, value, end
-    return *parse_assignment(parts[0].strip(), "--at"), 1
+    first = parts[0].strip()
+    if len(first) > 1 and first.endswith("="):
+        return first[:-1], "", 1  # a gap
+    return *parse_assignment(first, "--at"), 1
 
 
-def _incomplete(covariates: tuple[str, ...], text: str) -> ArgumentError:
+def _incomplete(
+    covariates: tuple[str, ...], text: str, missing: tuple[str, ...] = ()
+) -> ArgumentError:
+    """Return the error of a record that is not whole; it names what is missing, where that is."""
+    lacks = f"; no value for {', '.join(missing)}" if missing else ""
     return ArgumentError(
         f"--at: must give a value to each of {', '.join(covariates)}, and to nothing else, not "
-        f"{text!r}"
+        f"{text!r}{lacks}"
     )
 
 
@@ -182,6 +190,7 @@ def _covariate(result: Result, column: str, text: str, where: str) -> float | st
     if levels is None:
         return _finite(text, where, why)
     listed = ", ".join(map(str, levels[:MAX_LISTED])) + ", …" * (len(levels) > MAX_LISTED)
+    why = why or nearest(word, levels)
     raise ArgumentError(f"{where}: {text!r} is not a level of {column!r}; there are {listed}{why}")
 
 

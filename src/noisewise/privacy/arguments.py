@@ -7,7 +7,6 @@ where a number or a public list belongs, must not end up in an error's text.
 from __future__ import annotations
 
 import datetime
-import difflib
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,16 +87,6 @@ def scalar(value: object) -> object:
     if isinstance(value, np.generic):
         value = value.item()
     return int(value) if isinstance(value, bool) else value
-
-
-def nearest(value: object, listed: Iterable[object]) -> str:
-    """Return a question that names the public entry whose spelling is nearest; "" for none.
-
-    Only for what the owner typed: of a record it would tell how that is spelt.
-    """
-    by_text = {str(entry): entry for entry in listed}
-    near = difflib.get_close_matches(str(value), by_text, 1) if isinstance(value, str | int) else []
-    return f"; did you mean {shown(by_text[near[0]])}?" if near else ""
 
 
 # -- columns, bounds, lists ------------------------------------------------------------------------
@@ -242,11 +231,16 @@ def groups(value: object) -> Groups | None:
     """Return the groups that ``{"column": [public list of keys]}`` names, or None."""
     if value is None:
         return None
-    if not isinstance(value, Mapping) or len(value) != 1:
+    if isinstance(value, Mapping) and len(value) > 1:
+        both = " and ".join(map(repr, list(value)[:2]))
+        raise ArgumentError(
+            f"groups: must be of one column, not of {both}; for groups by several, make one column "
+            "of these in the table, with a public list of its own"
+        )
+    if not isinstance(value, Mapping) or not value:
         raise ArgumentError(
             "groups: must be a dictionary {column: [public list of keys]} of one column, "
             f"not {type(value).__name__}"
-            + (f" of {len(value)}" if isinstance(value, Mapping) else "")
         )
     ((column, keys),) = value.items()
     return Groups(name(column, "groups"), levels(keys, f"groups[{column!r}]"))
@@ -331,7 +325,7 @@ def level_fill(
         if level is None:
             raise ArgumentError(
                 f"fill[{column!r}]: {shown(value)} is not among the column's levels"
-                f"{nearest(value, levels_of[column])}"
+                f"{wire.nearest(value, levels_of[column])}"
             )
         filled[column] = level
     return filled
@@ -353,7 +347,7 @@ def other_levels(given: object, levels_of: Mapping[str, tuple[Level, ...]]) -> d
             raise ArgumentError(
                 f"other[{column!r}]: {shown(value)} is not among the column's levels; the level "
                 f"that counts the others must be public like the rest"
-                f"{nearest(value, levels_of[column])}"
+                f"{wire.nearest(value, levels_of[column])}"
             )
         levels[column] = level
     return levels

@@ -1,10 +1,12 @@
 """The smallest ε that gives wanted widths, from few simulated plans.
 
-The mean width of an interval falls smoothly with ε: log width is nearly linear in log ε between two
-values. So the search brackets the wanted width, interpolates between the ends, and stops once the
-width is met within two percent; every ε that was simulated serves all parameters. Where no ε up to
-ten will do, more records would: a squared width is a/n without privacy, and noise whose size does
-not depend on n adds c/n².
+The mean width of an interval falls smoothly with ε: its square is nearly linear in 1/ε², and
+without noise it is that without privacy. So every simulated width says about where the wanted one
+is, two ends of a bracket say it well, and the search stops once the width is met within two
+percent. Where simulations are few and long, so that their mean is no surer than a few percent, it
+stops at five, and moves ε by what is left. Every ε that was simulated serves all parameters. Where
+no ε up to ten will do, more records would: a squared width is a/n without privacy, and noise whose
+size does not depend on n adds c/n².
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 
 from noisewise.artifact import ArgumentError
 
@@ -25,8 +27,12 @@ STEP = 4.0
 """Factor by which the search goes down until it has a bracket (chosen)."""
 SLACK = 0.02
 """Share of the wanted width that the width found may be below it (chosen)."""
-MAX_STEPS = 10
-"""Interpolations at most; three or four are usual (chosen)."""
+NEAR = 1.05
+"""Ratio of a simulated width to that wanted from which a rough search ends (chosen)."""
+LEAST_MOVE = 1.05
+"""Factor by which the search moves beyond what it has simulated, at the least (chosen)."""
+MAX_STEPS = 12
+"""Simulated ε at most; two or three are usual (chosen)."""
 
 Widths = Callable[[float], Mapping[str, float]]
 """Widths of intervals at an ε, by parameter."""
@@ -53,6 +59,8 @@ def reached_targets(
     grid: tuple[float, ...],
     without: Mapping[str, float],
     widths: Widths,
+    *,
+    rough: bool = False,
 ) -> tuple[WidthTarget, ...]:
     """Return the smallest ε for every wanted width.
 
@@ -62,6 +70,7 @@ def reached_targets(
         grid: the plan's own ε, ascending.
         without: widths without privacy.
         widths: simulated widths at an ε.
+        rough: end within five percent, where each simulation takes long.
     """
     for name, width in wanted.items():
         if name not in without:
@@ -69,63 +78,108 @@ def reached_targets(
             raise ArgumentError(f"width: {name!r} is unknown; there are {there}")
         if not width > 0:
             raise ArgumentError(f"width: must be above zero, not {width!r}")
-    remembered = cache(widths)
+    simulated = {epsilon: widths(epsilon) for epsilon in grid} if wanted else {}
 
-    def of(name: str) -> Callable[[float], float]:
-        return lambda epsilon: remembered(epsilon)[name]
+    def of(name: str, epsilon: float) -> float:
+        if epsilon not in simulated:
+            simulated[epsilon] = widths(epsilon)
+        return simulated[epsilon][name]
 
-    return tuple(_fulfilled(m, w, n, grid, without[m], of(m)) for m, w in wanted.items())
-
-
-def _fulfilled(
-    name: str,
-    width: float,
-    n: int,
-    grid: tuple[float, ...],
-    without: float,
-    width_at: Callable[[float], float],
-) -> WidthTarget:
-    largest = max(LARGEST_EPSILON, grid[-1])
-    if width_at(largest) > width:
-        records = records_needed(n, width, without, width_at(largest))
-        why = (
-            f"even without privacy, {n:,} records give {without:.4g}"
-            if width <= without
-            else f"epsilon = {largest:g} gives {width_at(largest):.4g}"
-        )
-        return WidthTarget(
-            name, width, None,
-            f"No epsilon up to {largest:g} gives an interval of {width:g} for {name}: {why}. About "
-            f"{records:,} records would, at epsilon = {largest:g}.",
-            records,
+    targets = []
+    for name, width in wanted.items():
+        search = _Search(
+            width, without[name], grid[0] / FURTHEST, max(LARGEST_EPSILON, grid[-1]), rough,
+            {epsilon: found[name] for epsilon, found in simulated.items()},
         )  # fmt: skip
-    epsilon = _bisected(width, grid[0], largest, width_at)
+        epsilon = search.carried_out(partial(of, name))
+        targets.append(_answer(name, search, epsilon, n))
+    return tuple(targets)
+
+
+def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthTarget:
+    """Return the target of a search that has ended."""
+    width, largest = search.wanted, search.largest
+    if epsilon is not None:
+        return WidthTarget(
+            name, width, epsilon,
+            f"The smallest epsilon whose intervals for {name} are {width:g} wide in the mean is "
+            f"about {epsilon:.3g}.",
+        )  # fmt: skip
+    noisy = search.seen[largest]
+    records = records_needed(n, width, search.without, noisy)
+    why = (
+        f"even without privacy, {n:,} records give {search.without:.4g}"
+        if width <= search.without
+        else f"epsilon = {largest:g} gives {noisy:.4g}"
+    )
     return WidthTarget(
-        name, width, epsilon,
-        f"The smallest epsilon whose intervals for {name} are {width:g} wide in the mean is about "
-        f"{epsilon:.3g}.",
+        name, width, None,
+        f"No epsilon up to {largest:g} gives an interval of {width:g} for {name}: {why}. About "
+        f"{records:,} records would, at epsilon = {largest:g}.",
+        records,
     )  # fmt: skip
 
 
-def _bisected(
-    width: float, smallest: float, largest: float, width_at: Callable[[float], float]
-) -> float:
-    """Return an ε in reach whose width is at most that wanted, and no more than 2 % below it."""
-    low, high = smallest, largest
-    while width_at(low) <= width:
-        low, high = low / STEP, low
-        if low < smallest / FURTHEST:
-            return high
-    for _ in range(MAX_STEPS):
-        if width_at(high) >= (1 - SLACK) * width:
-            break
-        # Aim a little below the wanted width, so that the next one is likely to suffice.
-        aim = math.log((1 - SLACK / 2) * width)
-        above, below = math.log(width_at(low)), math.log(width_at(high))
-        share = min(max((above - aim) / (above - below), 0.05), 0.95)
-        middle = low ** (1 - share) * high**share
-        low, high = (middle, high) if width_at(middle) > width else (low, middle)
-    return high
+@dataclass(frozen=True)
+class _Search:
+    """A wanted width, the ε it is looked for at, and the widths ``seen`` so far, by ε."""
+
+    wanted: float
+    without: float
+    smallest: float
+    largest: float
+    rough: bool
+    seen: dict[float, float]
+
+    def carried_out(self, width_at: Callable[[float], float]) -> float | None:
+        """Return the smallest ε that gives the wanted width; None where the largest does not."""
+        for _ in range(MAX_STEPS):
+            low, high = self._ends()
+            if low == self.largest:
+                return None
+            if high is not None and (high <= self.smallest or self._is_met(self.seen[high])):
+                return high
+            guess = self._guess(low, high)
+            if self.rough and guess < self.largest and self._is_near():
+                return guess
+            self.seen[guess] = width_at(guess)
+        return self._ends()[1] or guess
+
+    def _is_met(self, width: float) -> bool:
+        return (1 - SLACK) * self.wanted <= width <= self.wanted
+
+    def _is_near(self) -> bool:
+        return any(1 / NEAR <= w / self.wanted <= NEAR for w in self.seen.values())
+
+    def _ends(self) -> tuple[float | None, float | None]:
+        """Return the largest ε that is too small, and the smallest above it that is not."""
+        low = max((e for e, w in self.seen.items() if w > self.wanted), default=None)
+        enough = [e for e, w in self.seen.items() if w <= self.wanted and (low is None or e > low)]
+        return low, min(enough, default=None)
+
+    def _guess(self, low: float | None, high: float | None) -> float:
+        """Return where the width should be a little below that wanted."""
+        # A little, so that the next one is likely to suffice.
+        aim = (1 - SLACK / 2) * self.wanted
+        if low is None or high is None:
+            known = high if low is None else low
+            assert known is not None  # noqa: S101  # a plan has simulated one ε at least
+            return self._beyond(known, aim, down=low is None)
+        above, below = self.seen[low] ** 2, self.seen[high] ** 2
+        share = min(max((above - aim**2) / (above - below), 0.0), 1.0)
+        guess = ((1 - share) / low**2 + share / high**2) ** -0.5
+        step = (high / low) ** 0.05
+        return min(max(guess, low * step), high / step)
+
+    def _beyond(self, known: float, aim: float, *, down: bool) -> float:
+        """Return where the width should be, from the ε nearest to it and the width without."""
+        noise = self.seen[known] ** 2 - self.without**2
+        room = aim**2 - self.without**2
+        if down:
+            guess = known * math.sqrt(noise / room) if noise > 0 and room > 0 else 0.0
+            return max(min(guess, known / LEAST_MOVE), known / STEP, self.smallest)
+        guess = known * math.sqrt(noise / room) if room > 0 else self.largest
+        return min(max(guess, known * LEAST_MOVE), self.largest)
 
 
 def records_needed(n: int, width: float, without: float, noisy: float) -> int:

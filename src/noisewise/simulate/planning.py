@@ -207,7 +207,7 @@ def plan(
         settled = simulated(at(epsilon), question, n, pool, features, parent, model)[1]
         noisy = scene.trials(settled, seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
-            outcome = simulator.run(noisy, method, seed, report)
+            outcome = simulator.run_planned(noisy, method, seed, report)
         return coverage(outcome.draws, noisy.truth, LEVEL)
 
     settings = settings_of(release, problem, simulator)
@@ -236,7 +236,8 @@ def plan(
         found = judged(epsilon, chosen[0]).width.tolist()
         return dict(zip(scene.names, found, strict=True))
 
-    targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths)
+    rough = trials < FEWEST_TRIALS_FOR_COVERAGE
+    targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths, rough=rough)
     return replace(planned, targets=targets)
 
 
@@ -268,7 +269,7 @@ def _warnings(planned: Plan, release: Release, clamped: np.ndarray | None) -> tu
         *_wide_bounds(planned, release),
         *_loud_noise(planned),
         *_bell_curves(planned, release),
-        *_uncentred_powers(release),
+        *_uncentred_products(release),
         *_low_coverage(planned),
         *_private_bounds(planned, release),
     )
@@ -361,20 +362,26 @@ def _bell_curves(planned: Plan, release: Release) -> list[str]:
     return warnings
 
 
-def _uncentred_powers(release: Release) -> list[str]:
-    """Warn of powers of columns whose bounds have zero far from their middle."""
+def _uncentred_products(release: Release) -> list[str]:
+    """Warn of powers and products of columns whose bounds have zero far from their middle."""
     statistics = [b.statistic for b in release.blocks if isinstance(b.statistic, CellSums)]
-    powers = [c for s in statistics for c in s.numeric if len(c) > 1 and len(set(c)) == 1]
+    products = [c for s in statistics for c in s.numeric if len(c) > 1]
+    powers = {c for product in products for c in product if len(set(product)) == 1}
     warnings = []
-    for column in dict.fromkeys(c[0] for c in powers):
+    for column in dict.fromkeys(c for product in products for c in product):
         limits = release.bounds[column]
         if abs(limits.centre) > UNCENTRED_SHARE * limits.half_width:
             low, high = limits.lower - limits.centre, limits.upper - limits.centre
+            line = (
+                f"Between its bounds {column!r} and its powers are nearly one line"
+                if column in powers
+                else f"Between the bounds of {column!r} its products are nearly one line with the "
+                "columns that it is multiplied with"
+            )
             warnings.append(
-                f"Between its bounds {column!r} and its powers are nearly one line, which makes "
-                "intervals many times as wide: a formula cannot shift a column, so make one in the "
-                f"table, {column} - {limits.centre:g} with bounds {low:g} to {high:g}, and take "
-                "the powers of that."
+                f"{line}, which makes intervals many times as wide: a formula cannot shift a "
+                f"column, so make one in the table, {column} - {limits.centre:g} with bounds "
+                f"{low:g} to {high:g}, and take the powers and products of that."
             )
     return warnings
 

@@ -130,7 +130,9 @@ def test_a_formula_of_plain_columns_of_a_gram_matrix(gram: Release) -> None:
 
 
 def test_releases_with_factors_are_not_combined(given: Release) -> None:
-    with pytest.raises(ArgumentError, match="releases with factors are not combined; give one"):
+    with pytest.raises(
+        ArgumentError, match="not combined, of the same records or of others; give one"
+    ):
         analyst.ANALYST.problem([given, given], nw.models.Question())
 
 

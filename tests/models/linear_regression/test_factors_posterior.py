@@ -46,11 +46,12 @@ def test_a_record_is_predicted_by_every_column_of_the_design() -> None:
     ("change", "words"),
     [
         ({"sex": "other"}, r"new_x\['sex'\]: must be one of 'female', 'male', not 'other'"),
+        ({"sex": "Male"}, r"not 'Male'; did you mean 'male'\?"),
         ({"region": 4}, r"new_x\['region'\]: must be one of 1, 2, 3, 9, not 4"),
         ({"region": [1]}, r"new_x\['region'\]: must be one of 1, 2, 3, 9, not \[1\]"),
         ({"age": "male"}, r"new_x\['age'\]: must be one number, not 'male'"),
         ({"age": True}, "must be one number"),
-        ({"town": 1}, "to each of age, sex, educ, region, and to nothing else"),
+        ({"town": 1}, "to each of age, sex, educ, region, and to nothing else; unknown: town"),
     ],
 )
 def test_refused_records(change: dict[str, Any], words: str) -> None:

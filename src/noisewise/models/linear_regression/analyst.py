@@ -126,7 +126,10 @@ class RegressionAnalyst(Analyst[Any]):
         if question.pool is not None:
             raise ArgumentError("pool: regressions with factors do not pool; name plain columns")
         if len(releases) > 1:
-            raise ArgumentError("release: releases with factors are not combined; give one")
+            raise ArgumentError(
+                "release: several releases with factors are not combined, of the same records or "
+                "of others; give one"
+            )
         if question.method not in (None, *FACTOR_METHODS):
             able = " or ".join(FACTOR_METHODS)
             raise ArgumentError(f"method: {question.method} takes no factors; ask for {able}")

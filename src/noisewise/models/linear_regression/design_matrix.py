@@ -49,7 +49,7 @@ def codes(
     """Return the position of every value among the levels; an ArgumentError lists the levels.
 
     A level is named by its number or its text, 1 and 0 also by True and False. ``hint`` ends the
-    error.
+    error, unless a level is spelt much like the value.
     """
     place = {level: i for i, level in enumerate(levels)}
     positions = np.empty(len(values), int)
@@ -58,7 +58,8 @@ def codes(
         if level is None:
             listed = ", ".join(map(repr, levels[:MAX_LISTED]))
             more = ", …" if len(levels) > MAX_LISTED else ""
+            why = validation.nearest(value, levels) or hint
             plain = value.item() if isinstance(value, np.generic) else value
-            raise ArgumentError(f"{where}: must be one of {listed}{more}, not {plain!r}{hint}")
+            raise ArgumentError(f"{where}: must be one of {listed}{more}, not {plain!r}{why}")
         positions[i] = place[level]
     return positions

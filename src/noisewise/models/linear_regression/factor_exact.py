@@ -48,7 +48,12 @@ from noisewise.numerics.convergence import diagnose
 
 
 def run(
-    problem: FactorProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
+    problem: FactorProblem,
+    seed: int,
+    chains: int,
+    draws: int,
+    progress: Progress | None = None,
+    attempts: tuple[int, ...] = ATTEMPTS,
 ) -> Posterior:
     """Sample group after group; those that did not converge get two longer attempts."""
     begin = time.perf_counter()
@@ -63,7 +68,7 @@ def run(
     with one_blas_thread():
         for row in range(groups):
             one = subset(problem, row)
-            for attempt, rounds in enumerate(ATTEMPTS):
+            for attempt, rounds in enumerate(attempts):
                 fresh = jax.random.fold_in(jax.random.fold_in(key, row), attempt)
                 positions, divergences[row] = sample(fresh, one, chains, draws, rounds)
                 at = _moments(positions, _data(one), one.structure)

@@ -26,6 +26,8 @@ from scipy import stats
 from noisewise.artifact import ArgumentError, Bounds
 from noisewise.diagnostics import Coverage
 from noisewise.formula import DesignColumn
+from noisewise.models.base import Progress
+from noisewise.models.linear_regression import factor_exact
 from noisewise.models.linear_regression.column_laws import (
     ColumnLaw,
     factor_law,
@@ -63,7 +65,7 @@ from noisewise.models.linear_regression.scale_free import (
     SLOPE_SCALE,
     SLOPE_UNIT,
 )
-from noisewise.simulate.trials import CELLS, Trials, check_guesses, noise
+from noisewise.simulate.trials import CELLS, CHAINS, Outcome, Trials, check_guesses, noise
 
 EXPLAINED = 0.5
 """Share of the response's variance that the main effects are taken to explain (chosen)."""
@@ -73,6 +75,10 @@ TRIALS, TRIALS_OF_MANY = 12, 3
 """Trials of a plan, and those with many columns, each of which takes minutes (chosen)."""
 MANY_COLUMNS = 20
 """Columns of a design that are many (chosen)."""
+
+PLANNED_DRAWS = 250
+"""Draws of each chain in a trial of a plan (chosen): an interval's width is then known within some
+six percent, and differs by more from one release to the next."""
 
 PROPOSALS, MAX_BATCHES = 2000, 500
 """Draws from the prior in one batch, and batches before giving up: a million in all (chosen)."""
@@ -98,6 +104,18 @@ class FactorGuess:
 def planned_trials(problem: FactorProblem) -> int:
     """Return the trials of a plan, unless their number is given."""
     return TRIALS if len(problem.design) <= MANY_COLUMNS else TRIALS_OF_MANY
+
+
+def run_planned(
+    trials: Trials[FactorProblem], seed: int, progress: Progress | None = None
+) -> Outcome:
+    """Infer the trials of a plan by ``exact``, with short chains and no second attempt.
+
+    A plan shows means over trials, to which a trial that has not converged adds little.
+    """
+    post = factor_exact.run(trials.problem, seed, CHAINS, PLANNED_DRAWS, progress, attempts=(1,))
+    flat = [post.draws[name].reshape(len(trials.truth), -1) for name in trials.names]
+    return Outcome(np.stack(flat, axis=-1), len(post.unconverged) / len(trials.truth))
 
 
 def table_bounds(problem: FactorProblem) -> dict[str, Bounds]:

@@ -301,6 +301,7 @@ class RegressionPosterior(Posterior):
         if set(new_x) != set(self.covariates):
             raise ArgumentError(
                 f"new_x: must give a value to each of {wanted}, and to nothing else"
+                f"{_astray(new_x, self.covariates)}"
             )
         at: dict[str, float] = {}
         for column in self.covariates:
@@ -343,6 +344,14 @@ class RegressionPosterior(Posterior):
             and column not in self.levels
             and not bounds[column].lower <= value <= bounds[column].upper
         ]
+
+
+def _astray(given: Mapping[str, object], wanted: tuple[str, ...]) -> str:
+    """Return which columns are missing, and which are unknown."""
+    missing = [c for c in wanted if c not in given]
+    unknown = [str(c) for c in given if c not in wanted]
+    words = f"; no value for {', '.join(missing)}" if missing else ""
+    return words + (f"; unknown: {', '.join(unknown)}" if unknown else "")
 
 
 def _why_not_predicted(value: object) -> str:

@@ -22,6 +22,7 @@ from noisewise.artifact import (
     Monomials,
     ReleaseError,
     Statistic,
+    validation,
 )
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.user_warnings import warn_user
@@ -284,7 +285,7 @@ def _refuse_idle_levels(column: str, formula: Formula) -> None:
                 "levels"
             )
     if column not in formula.factors:
-        near = arguments.nearest(column, formula.columns)
+        near = validation.nearest(column, formula.columns)
         raise ArgumentError(f"levels: {column!r} is not in the formula{near}")
 
 

@@ -411,6 +411,14 @@ class RegressionSimulator(BatchSimulator[AnyProblem]):
             return pooled_simulate.run(trials, seed, progress)
         return super().run(trials, method, seed, progress)
 
+    def run_planned(
+        self, trials: Trials[Any], method: str, seed: int, progress: Progress | None = None
+    ) -> Outcome:
+        """Infer every trial of a plan; those with factors by shorter chains."""
+        if isinstance(trials.problem, FactorProblem) and method == "exact":
+            return factor_simulate.run_planned(trials, seed, progress)
+        return self.run(trials, method, seed, progress)
+
     def from_prior(self, rng: np.random.Generator, problem: AnyProblem, trials: int) -> Trials[Any]:
         """Draw truths from the prior, and a simulated release of each."""
         if isinstance(problem, FactorProblem):
