@@ -59,7 +59,8 @@ def plane_law() -> PopulationLaw:
     factor = np.linalg.cholesky(correlation * np.outer(sd, sd))
     x_scale = np.linalg.cholesky(np.array([[0.11, 0.03], [0.03, 0.14]]))
     return PopulationLaw(
-        _chained([[0.35, -0.20, -0.10]]), _chained(factor), None, _chained(LEVEL), _chained(LEVEL_SD),
+        _chained([[0.35, -0.20, -0.10]]), _chained(factor), None,
+        _chained(LEVEL), _chained(LEVEL_SD),
         _chained([-0.2, 0.1]), _chained(np.diag([0.20, 0.15])), _chained(x_scale), _chained(20.0),
         _chained(np.zeros(4)),
     )  # fmt: skip

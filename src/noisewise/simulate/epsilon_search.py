@@ -167,7 +167,7 @@ class _Search:
             return self._beyond(known, aim, down=low is None)
         above, below = self.seen[low] ** 2, self.seen[high] ** 2
         share = min(max((above - aim**2) / (above - below), 0.0), 1.0)
-        guess = ((1 - share) / low**2 + share / high**2) ** -0.5
+        guess = 1 / math.sqrt((1 - share) / low**2 + share / high**2)
         step = (high / low) ** 0.05
         return min(max(guess, low * step), high / step)
 
