@@ -20,6 +20,7 @@ from noisewise.models.linear_regression.problem import (
 from tests.reference import pooled_reference as reference
 
 SIZES, NOISE = (30, 80, 200), 2.0
+FARTHEST_UNIT = np.log(1e4)
 
 
 def release(seed: int) -> np.ndarray:
@@ -27,7 +28,7 @@ def release(seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     law = reference.Law(
         np.array([[0.4, 0.1]]), np.diag([0.2, 0.15]) ** 2, None, np.log(0.06), 0.3,
-        np.array([-0.2]), np.array([[0.04]]), np.array([[0.1]]), 12.0,
+        np.array([-0.2]), np.array([[0.04]]), np.array([[0.1]]), 12.0, np.zeros(3),
     )  # fmt: skip
     groups = [reference.draw_group(rng, law, np.ones(1), n) for n in SIZES]
     sums = np.array([reference.packed_sums(g.records) for g in groups])
@@ -46,21 +47,31 @@ def generative(z: np.ndarray) -> None:
     def chi(name: str, df: Any) -> jax.Array:
         return sample(name, dist.Gamma(jnp.asarray(df) / 2, 0.5))
 
-    def deviation(name: str) -> jax.Array:
-        a = 4.0 / sample(f"{name} a", dist.Gamma(0.5, 1.0))
-        return jnp.sqrt(4 / a / chi(f"{name} chi", 2.0))
+    def log_unit(name: str, low: float, power: float, unit: float = 1.0) -> jax.Array:
+        """Draw the log of a unit, within its limits; its power over ``unit`` is beta-prime."""
+        value = sample(f"{name} at", dist.Uniform(-FARTHEST_UNIT, FARTHEST_UNIT))
+        at = power * value - np.log(unit)
+        numpyro.factor(f"{name} law", low * at - (low + 0.5) * jnp.logaddexp(0.0, at))
+        return value
 
-    b = 3 * sample("b white", dist.Normal(0, 1).expand([2]))
-    a = 4.0 / sample("t a", dist.Gamma(0.5 * jnp.ones(2), 1.0))
+    def deviation(name: str, scale: Any) -> jax.Array:
+        return scale * jnp.sqrt(4 * sample(f"{name} r", dist.Gamma(0.5, 1.0)) / chi(name, 2.0))
+
+    log_a, log_b = log_unit("log_a", 0.15, 2), log_unit("log_b", 0.5, 2)
+    log_g = log_unit("log_g", 0.5, 1, 3.0)
+    slopes = jnp.exp(0.5 * log_g + log_b - log_a)
+    b = sample("b", dist.Normal(0.0, jnp.stack([slopes, jnp.asarray(3.0)])))
+    r = sample("t r", dist.Gamma(0.5 * jnp.ones(2), 1.0))
     square = chi("t chi", np.array([3.0, 2.0]))
     below = sample("t below", dist.Normal(0, 1))
     root = jnp.diag(jnp.sqrt(square)).at[1, 0].set(below)
-    factor = jnp.diag(jnp.sqrt(4 / a)) @ jnp.linalg.inv(root).T
+    scales = jnp.stack([slopes, jnp.exp(log_b)]) * jnp.sqrt(4 * r)
+    factor = jnp.diag(scales) @ jnp.linalg.inv(root).T
     t = factor @ factor.T
-    level = np.log(0.1) + 2 * sample("level white", dist.Normal(0, 1))
-    level_sd, x_sd = deviation("level_sd"), deviation("x_sd")
+    level = sample("level", dist.Normal(2 * log_b, 1.0))
+    level_sd, x_sd = deviation("level_sd", 0.5), deviation("x_sd", jnp.exp(log_a))
     x_mean = sample("x_mean", dist.Normal(0, 1))
-    sigma0 = 0.1 / 4 * chi("sigma0 chi", 4.0)
+    sigma0 = sample("sigma0", dist.Gamma(2.0, 2 * jnp.exp(-2 * log_a)))
     df = jnp.exp(sample("eta", dist.Uniform(0, np.log(300)))) + 2
     n, groups = np.array(SIZES, float), len(SIZES)
     theta = b + sample("theta white", dist.Normal(0, 1).expand([groups, 2])) @ factor.T
@@ -71,7 +82,7 @@ def generative(z: np.ndarray) -> None:
     s_xx = tau2 * chi("s_xx", n - 1)
     sd = jnp.exp(0.5 * log_variance)
     slope = theta[:, 0] + sd / jnp.sqrt(s_xx) * sample("slope", dist.Normal(0, 1).expand([groups]))
-    line = theta[:, 0] * x_bar + theta[:, 1]
+    line = theta[:, 0] * (x_bar - x_mean) + theta[:, 1]
     y_bar = line + sd / np.sqrt(n) * sample("y_bar", dist.Normal(0, 1).expand([groups]))
     rss = sd**2 * chi("rss", n - 2)
     s_xy = slope * s_xx
@@ -88,7 +99,9 @@ def generative(z: np.ndarray) -> None:
     for name, value in {
         "B1": b[0], "B2": b[1], "sd1": jnp.sqrt(t[0, 0]), "sd2": jnp.sqrt(t[1, 1]),
         "rho": t[0, 1] / jnp.sqrt(t[0, 0] * t[1, 1]), "l0": level, "w": level_sd, "mu0": x_mean,
-        "omega": x_sd, "sigma0": sigma0, "df": df, "theta": theta, "lambda": log_variance,
+        "omega": x_sd, "Sigma0": sigma0, "df": df, "lambda": log_variance,
+        "log a": log_a, "log b": log_b, "log g": log_g,
+        "theta": jnp.stack([theta[:, 0], theta[:, 1] - theta[:, 0] * x_mean], axis=1),
     }.items():  # fmt: skip
         numpyro.deterministic(name, value)
     numpyro.sample("z", dist.Normal(sums, NOISE), obs=z)
@@ -121,7 +134,8 @@ def by_sweeps(z: np.ndarray, draws: int) -> dict[str, np.ndarray]:
     return {
         "B1": phi[0], "B2": phi[1], "sd1": phi[2], "sd2": phi[3],
         "rho": direction / np.sqrt(1 + direction**2), "l0": phi[5], "w": phi[6], "mu0": phi[7],
-        "omega": phi[8], "sigma0": np.exp(2 * phi[9]), "df": np.exp(phi[10]) + 2,
+        "omega": phi[8], "Sigma0": np.exp(2 * phi[9]), "df": np.exp(phi[10]) + 2,
+        "log a": phi[11], "log b": phi[12], "log g": phi[13],
         "theta": sampled.theta.transpose(2, 0, 3, 1),
         "lambda": sampled.log_variance.transpose(1, 0, 2),
     }  # fmt: skip
@@ -129,7 +143,7 @@ def by_sweeps(z: np.ndarray, draws: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.evidence
 def test_sweeps_agree_with_nuts_over_everything() -> None:
-    """Twenty marginals of three groups under Gaussian noise, apart by at most 0.05."""
+    """Twenty-three marginals of three groups under Gaussian noise, apart by at most 0.05."""
     z = release(3)
     ours, theirs = by_sweeps(z, 12_000), by_nuts(z)
     apart = {}
