@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.numerics.compilation import placed
 from noisewise.numerics.matrices import batched_times, factors, squared
 
 TRAJECTORY_LENGTH = 2.5
@@ -119,25 +120,27 @@ def start(position: jax.Array, spread: jax.Array, *, plain: bool = False) -> Cha
         plain: whether momenta will be those of plain coordinates, which need the metric.
     """
     size, _, groups = position.shape
-    zero = jnp.zeros(groups)
-    # A strong type, as adaptation returns it: otherwise the second block compiles again.
-    step = jnp.full(groups, jnp.log(0.5), jnp.float64)
-    eye = jnp.eye(size)[..., None]
+    # In NumPy: every small operation of JAX's own would be compiled by itself.
+    at, wide = np.asarray(position), np.asarray(spread)
+    zero, step = placed(np.zeros(groups)), placed(np.full(groups, np.log(0.5)))
+    eye = np.eye(size)[..., None]
     return ChainState(
-        position=position,
-        basis=eye * spread,
-        inverse=eye / spread,
-        metric=eye * spread**2 if plain else zero,
+        position=placed(at),
+        basis=placed(eye * wide),
+        inverse=placed(eye / wide),
+        metric=placed(eye * wide**2) if plain else zero,
         log_step=step,
         averaged=step,
         error=zero,
         anchor=step,
         tuned=zero,
         collected=zero,
-        first=jnp.zeros((size, groups)),
-        second=jnp.zeros((size, size, groups) if size <= MAX_DENSE_METRIC else (size, groups)),
-        slopes=jnp.zeros((2, size, groups)),
-        centre=position.mean(axis=1),
+        first=placed(np.zeros((size, groups))),
+        second=placed(
+            np.zeros((size, size, groups) if size <= MAX_DENSE_METRIC else (size, groups))
+        ),
+        slopes=placed(np.zeros((2, size, groups))),
+        centre=placed(at.mean(axis=1)),
     )
 
 

@@ -27,6 +27,7 @@ from noisewise.inference.adaptation import (
     adapted,
     remeasured,
 )
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.matrices import (
     Matrix,
     batched_times,
@@ -71,15 +72,9 @@ MAX_LEAPFROG_STEPS = 80
 """Leapfrog steps of one trajectory at the most (chosen)."""
 DIVERGENT_ENERGY = 1000.0
 """An energy error that no accurate trajectory makes (Stan's threshold)."""
-GPU_OPTIONS = {
-    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUSTOM_CALL,CONDITIONAL,WHILE",
-    "xla_gpu_graph_min_graph_size": 1,
-}
-"""XLA's options that launch a whole trajectory as one graph: small kernels on a GPU cost mostly
-launches. A CPU ignores them."""
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=GPU_OPTIONS)
+@partial(compiled, static_argnums=0)
 def advance(
     target: Target,
     state: ChainState,
@@ -126,16 +121,6 @@ def iterate(
     return state, (change < -DIVERGENT_ENERGY).sum(axis=0)
 
 
-def _density(
-    target: Target, x: jax.Array, data: Data, heat: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the smooth and the true log density (chain, group) at every position."""
-    if target.looped:
-        smooth, true = target.each(lambda v: target.density(v, data, heat), x[:, :, 0].T)
-        return smooth[:, None], true[:, None]
-    return target.density(entries(x, 1), data, heat)
-
-
 def _slope(
     target: Target, x: jax.Array, data: Data, heat: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -178,29 +163,59 @@ def _step(
     step = step * jax.random.uniform(jitter, (groups,), minval=0.9, maxval=1.1)
 
     move = (_plain_momenta if target.looped else _white_momenta)(state, step)
+    white = jax.random.normal(momentum, state.position.shape)
+    uniforms = jax.random.uniform(uniform, (3, *state.position.shape[1:]))
 
-    def leap(_: int, at: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        x, p, g = at[:3]
-        p = p + 0.5 * g
-        x = x + move.drift(p)
-        slope, true = _slope(target, x, data, heat)
-        g = move.kick(slope)
-        return x, p + 0.5 * g, g, true
+    def leap(number: jax.Array, at: _Trajectory) -> _Trajectory:
+        """Move on by a step; not before the first evaluation, which is of the start."""
+        p = at.momentum + 0.5 * at.here.kick
+        moved = jnp.where(number > 0, at.here.x + move.drift(p), at.here.x)
+        return at._replace(here=at.here._replace(x=moved), momentum=p)
 
-    x, white = state.position, jax.random.normal(momentum, state.position.shape)
-    slope, before = _slope(target, x, data, heat)
-    first = move.kick(slope)
-    begin = before - 0.5 * jnp.sum(white**2, axis=0)
-    at = x, move.momentum(white), first, before
-    new, p, last, after = jax.lax.fori_loop(0, count, leap, at)
-    change = after - move.energy(p) - begin
-    change = jnp.where(jnp.isfinite(change), change, -jnp.inf)
-    uniforms = jax.random.uniform(uniform, (3, *change.shape))
-    taken = jnp.log(uniforms[0]) < change
-    x = jnp.where(taken, new, x)
-    gradient = move.gradient(jnp.where(taken, last, first))
-    x = _reflect(target, x, jnp.where(taken, after, before), data, uniforms[1:], heat)
-    return state._replace(position=x), change, gradient
+    def end(_: jax.Array, at: _Trajectory) -> _Trajectory:
+        """Keep the trajectory's end or its start, and go to its mirror image."""
+        change = at.here.density - move.energy(at.momentum)
+        change = change - (at.kept.density - 0.5 * jnp.sum(white**2, axis=0))
+        change = jnp.where(jnp.isfinite(change), change, -jnp.inf)
+        taken = jnp.log(uniforms[0]) < change
+        kept = jax.tree.map(partial(jnp.where, taken), at.here, at.kept)
+        mirrored = at.here._replace(x=_mirrored(target, kept.x, uniforms[1]))
+        return at._replace(here=mirrored, kept=kept, change=change)
+
+    def visit(number: jax.Array, at: _Trajectory) -> _Trajectory:
+        at = jax.lax.cond(number > count, end, leap, number, at)
+        slope, density = _slope(target, at.here.x, data, heat)
+        here = _Point(at.here.x, move.kick(slope), density)
+        p = jnp.where(number > 0, at.momentum + 0.5 * here.kick, at.momentum)
+        kept = jax.tree.map(lambda new, old: jnp.where(number > 0, old, new), here, at.kept)
+        return at._replace(here=here, kept=kept, momentum=p)
+
+    # The start, the steps and the mirror image in one loop: the gradient, most of what XLA has to
+    # compile, is then there only once.
+    x, none = state.position, jnp.zeros(state.position.shape[1:])
+    start = _Point(x, jnp.zeros_like(x), none)
+    at = _Trajectory(start, start, move.momentum(white), none)
+    at = jax.lax.fori_loop(0, count + 2, visit, at)
+    reflected = jnp.log(uniforms[2]) < at.here.density - at.kept.density
+    x = jnp.where(reflected, at.here.x, at.kept.x)
+    return state._replace(position=x), at.change, move.gradient(at.kept.kick)
+
+
+class _Point(NamedTuple):
+    """A position, the kick that momenta get there, and the true density (chain, group)."""
+
+    x: jax.Array
+    kick: jax.Array
+    density: jax.Array
+
+
+class _Trajectory(NamedTuple):
+    """Where a trajectory is, the point it returns to if refused, and its change of energy."""
+
+    here: _Point
+    kept: _Point
+    momentum: jax.Array
+    change: jax.Array
 
 
 class _Move(NamedTuple):
@@ -243,23 +258,11 @@ def _plain_momenta(state: ChainState, step: jax.Array) -> _Move:
     )
 
 
-def _reflect(
-    target: Target,
-    x: jax.Array,
-    density: jax.Array,
-    data: Data,
-    uniforms: jax.Array,
-    heat: jax.Array,
-) -> jax.Array:
-    """Return positions after a volume-preserving sign change, accepted by the true density.
-
-    One of the target's reflections is picked at random for every chain.
-    """
-    which = jnp.floor(uniforms[0] * len(target.reflections))
+def _mirrored(target: Target, x: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Return positions after a sign change that keeps volumes, picked at random for every chain."""
+    which = jnp.floor(uniform * len(target.reflections))
     signs = jnp.asarray(target.reflections)[:, :, None, None]
-    mirrored = sum((jnp.where(which == k, x * s, 0.0) for k, s in enumerate(signs)), jnp.zeros(()))
-    _, new = _density(target, mirrored, data, heat)
-    return jnp.where(jnp.log(uniforms[1]) < new - density, mirrored, x)
+    return sum((jnp.where(which == k, x * s, 0.0) for k, s in enumerate(signs)), jnp.zeros(()))
 
 
 def _information(target: Target, state: ChainState, data: Data, heat: jax.Array) -> jax.Array:

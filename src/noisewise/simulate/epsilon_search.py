@@ -169,7 +169,7 @@ class _Search:
         share = min(max((above - aim**2) / (above - below), 0.0), 1.0)
         guess = 1 / math.sqrt((1 - share) / low**2 + share / high**2)
         step = (high / low) ** 0.05
-        return min(max(guess, low * step), high / step)
+        return float(min(max(guess, low * step), high / step))
 
     def _beyond(self, known: float, aim: float, *, down: bool) -> float:
         """Return where the width should be, from the ε nearest to it and the width without."""

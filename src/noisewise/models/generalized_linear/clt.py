@@ -31,6 +31,7 @@ from noisewise.models.generalized_linear.problem import GeneralizedProblem, subs
 from noisewise.models.generalized_linear.response_moments import NodeArrays, node_arrays
 from noisewise.models.generalized_linear.starting_values import starting_values, variance_units
 from noisewise.models.linear_regression import batching
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.convergence import diagnose_groups
 from noisewise.numerics.matrices import UNROLLED, entries, listed, solve_upper, stacked
 
@@ -192,7 +193,7 @@ def _of_positions(
     return _in_user_units(box, problem), mean.T, np.moveaxis(covariance, -1, 0)
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(compiled, static_argnums=2)
 def _box_draws(
     positions: jax.Array, data: DensityData, layout: Layout
 ) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -24,6 +24,7 @@ from noisewise.models.generalized_linear.starting_values import (
     noisy_moments,
     raw_moments,
 )
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.convergence import diagnose_groups
 
 STEPS = 60
@@ -83,7 +84,7 @@ def _moments(link: Link, ab: jax.Array) -> jax.Array:
     return jnp.asarray(normal_sums(link, ab[0], ab[1:]).mean)
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(compiled, static_argnums=2)
 def _solved(wanted: jax.Array, n: jax.Array, link: str) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the (a, b) of moments nearest to the wanted, their covariance, and how far off."""
     law = LINKS[link]

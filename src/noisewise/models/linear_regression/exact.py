@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache, partial
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,7 @@ from noisewise.models.linear_regression.posterior_draws import (
 )
 from noisewise.models.linear_regression.prior_check import hidden_columns
 from noisewise.models.linear_regression.problem import RegressionProblem, subset
+from noisewise.numerics.compilation import compiled, placed
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.gram_packing import number_of_sums
 from noisewise.numerics.matrices import (
@@ -196,7 +197,7 @@ def _hamiltonian(
     draws: int,
     rounds: int,
     tick: Callable[[float], None],
-) -> tuple[jax.Array, np.ndarray]:
+) -> tuple[Any, np.ndarray]:
     """Return positions (draw, coordinate, chain, group) and divergences (group)."""
     aim = target(shape_of(problem), problem.mechanism, *(o.mechanism for o in problem.others))
     state = adaptation.start(starts, spread, plain=aim.looped)
@@ -211,34 +212,36 @@ def _hamiltonian(
         for schedule in (warm, adaptation.sampling_schedule(draws * rounds))
         for block in adaptation.in_blocks(schedule, ITERATIONS_PER_CALL)
     ]
-    kept: list[jax.Array] = []
-    divergences = jnp.zeros(len(problem.n), int)
+    # On a CPU by NumPy, which has nothing to compile.
+    on_cpu = jax.default_backend() == "cpu"
+    gathered, joint = (np.asarray, np.concatenate) if on_cpu else (jnp.asarray, jnp.concatenate)
+    kept: list[Any] = []
+    divergences: list[jax.Array] = []
     for number, schedule in enumerate(steps):
         state, (positions, diverged) = hmc.advance(
             aim, state, data, spread, jax.random.fold_in(key, number), schedule
         )
         tick(1 / len(steps))
         if not schedule.adapt[0]:
-            divergences = divergences + diverged
+            divergences.append(diverged)
             # Every rounds-th draw, counted across blocks.
-            kept.append(positions[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds])
+            kept.append(gathered(positions)[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds])
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
-    return jnp.concatenate(kept)[:draws], np.asarray(divergences)
+    return joint(kept)[:draws], np.sum([np.asarray(d) for d in divergences], axis=0)
 
 
 def _data(problem: RegressionProblem, *, looped: bool) -> DensityData:
     """Return the data of a batch, or, where ``looped``, of its only group without batch axes."""
     prior = None if problem.scale_free else problem.box_prior
-    noise = jnp.asarray(problem.noise_scale)
 
     def sums(z: np.ndarray) -> jax.Array:
-        return jnp.asarray(z[0] if looped else z.T[:, None])
+        return placed(z[0] if looped else z.T[:, None])
 
-    n = jnp.asarray(problem.n[0] if looped else problem.n[None])
-    others = tuple((sums(o.z), jnp.asarray(o.noise_scale)) for o in problem.others)
+    n = placed(problem.n[0] if looped else problem.n[None])
+    others = tuple((sums(o.z), placed(o.noise_scale)) for o in problem.others)
     unit = sums(scale_free.variance_units(problem)) if problem.scale_free else None
-    return DensityData(sums(problem.z), n, noise, prior, others, unit)
+    return DensityData(sums(problem.z), n, placed(problem.noise_scale), prior, others, unit)
 
 
 def _starts(
@@ -262,7 +265,7 @@ def _starts(
     first = DrawnStatistics(*(a[:, :chains] for a in drawn))
     moved = towards(rng, first, observed.z, observed.noise_scale)
     v = _sampled_coordinates(rng, moved, problem, shape)
-    return jnp.asarray(v.transpose(2, 1, 0)), jnp.asarray(spread)
+    return placed(v.transpose(2, 1, 0)), placed(spread)
 
 
 def _sampled_coordinates(
@@ -276,7 +279,7 @@ def _sampled_coordinates(
     return np.concatenate([v, rng.standard_normal((*v.shape[:2], shape.q + 1))], axis=-1)
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(compiled, static_argnums=2)
 def _plain_positions(positions: jax.Array, data: DensityData, shape: Shape) -> jax.Array:
     """Return plain coordinates of positions (draw, coordinate, chain, group)."""
     if not shape.scale_free:
@@ -290,7 +293,7 @@ def _plain_positions(positions: jax.Array, data: DensityData, shape: Shape) -> j
     return jnp.moveaxis(stacked(v), 0, 1)
 
 
-_diagnose = jax.jit(diagnose)
+_diagnose = compiled(diagnose)
 
 
 def run(

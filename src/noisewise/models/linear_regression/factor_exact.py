@@ -44,6 +44,7 @@ from noisewise.models.linear_regression.latent_cell_counts import (
     first_latent_counts,
 )
 from noisewise.numerics import one_blas_thread
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.convergence import diagnose
 
 
@@ -132,7 +133,7 @@ def _data(problem: FactorProblem) -> FactorData:
     )
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(compiled, static_argnums=2)
 def _moments(positions: jax.Array, data: FactorData, structure: Structure) -> Moments:
     """Return the moments (chain, draw, …) at positions (draw, coordinate, chain)."""
     flat = jnp.moveaxis(positions, 2, 0)

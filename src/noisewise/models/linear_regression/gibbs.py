@@ -35,6 +35,7 @@ from noisewise.models.linear_regression.initial_values import prior_parameters
 from noisewise.models.linear_regression.posterior_draws import posterior_from_box
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.models.linear_regression.record_moments import RecordMoments
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.distributions import gamma, laplace_variances
 from noisewise.numerics.gram_packing import number_of_products, number_of_sums, unpack
 from noisewise.numerics.matrices import (
@@ -169,7 +170,7 @@ def draw_variates(key: jax.Array, batch: tuple[int, ...], q: int, data: GibbsDat
     )  # fmt: skip
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(compiled, static_argnums=(0, 1))
 def sweep(
     source: MomentSource,
     mechanism: str,

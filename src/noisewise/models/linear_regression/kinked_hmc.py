@@ -29,6 +29,7 @@ from noisewise.models.linear_regression.coordinates import (
     point,
     released,
 )
+from noisewise.numerics.compilation import compiled
 
 TRAJECTORY_LENGTH = 2.2
 """Length of a trajectory, in units of the noise (chosen)."""
@@ -147,7 +148,7 @@ def trajectory(
     return jnp.where(jnp.log(jax.random.uniform(uniform)) < change, new, r), change
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(compiled, static_argnums=(0, 1))
 def advance(
     shape: Shape, mechanism: str, state: KinkedState, data: Any, key: jax.Array, adapt: jax.Array
 ) -> tuple[KinkedState, jax.Array]:
@@ -168,7 +169,7 @@ def advance(
     return state, positions[THIN - 1 :: THIN]
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(compiled, static_argnums=2)
 def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
     """Return the noise r (chain, sum) that the starting coordinates (chain, coordinate) imply."""
 
@@ -183,7 +184,7 @@ def _noise(starts: jax.Array, data: Any, shape: Shape) -> jax.Array:
     return noise
 
 
-@partial(jax.jit, static_argnums=2)
+@partial(compiled, static_argnums=2)
 def _coordinates(r: jax.Array, data: Any, shape: Shape) -> jax.Array:
     """Return the coordinates (…, coordinate) of the sums that noise r (…, sum) implies."""
     flat = r.reshape(-1, r.shape[-1])

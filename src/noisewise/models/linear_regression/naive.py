@@ -18,6 +18,7 @@ from noisewise.models.linear_regression.censoring import unclamped_parameters
 from noisewise.models.linear_regression.coordinates import Point
 from noisewise.models.linear_regression.posterior_draws import posterior_from_box
 from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.gram_packing import unpack
 
 LEAST_EIGENVALUE = 1e-6
@@ -44,7 +45,7 @@ def run(
     return posterior_from_box(problem, drawn, "naive", {"projected_share": share})
 
 
-@jax.jit
+@compiled
 def _drawn(
     keys: jax.Array, mean: jax.Array, factor: jax.Array, n: jax.Array, prior: collapsed.BoxPrior
 ) -> jax.Array:

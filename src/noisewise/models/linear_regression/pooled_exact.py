@@ -37,6 +37,7 @@ from noisewise.models.linear_regression.pooled_start import (
     start_law,
     starting_positions,
 )
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.matrices import entries, stacked
 
@@ -163,7 +164,7 @@ def _data(problem: PooledProblem) -> GroupData:
     )
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=hmc.GPU_OPTIONS)
+@partial(compiled, static_argnums=0)
 def advance(
     setting: Setting,
     state: SweepState,

@@ -30,6 +30,7 @@ from noisewise.models.linear_regression.coordinates import Point, Shape, point, 
 from noisewise.models.linear_regression.initial_values import DrawnParameters, prior_parameters
 from noisewise.models.linear_regression.posterior import RegressionPosterior
 from noisewise.models.linear_regression.problem import RegressionProblem
+from noisewise.numerics.compilation import compiled
 from noisewise.numerics.convergence import diagnose_groups
 from noisewise.numerics.distributions import draw_inverse_wishart_factors
 from noisewise.numerics.gram_packing import unpack
@@ -183,7 +184,7 @@ class CovariateLaw(NamedTuple):
     prior: BoxPrior
 
 
-@partial(jax.jit, static_argnums=3)
+@partial(compiled, static_argnums=3)
 def _statistics_and_priors(
     v: jax.Array, n: jax.Array, given: BoxPrior | None, shape: Shape
 ) -> tuple[Point, BoxPrior]:
@@ -230,7 +231,7 @@ def draw_covariate_law(
     return CovariateLaw(x_mean.reshape(*batch, d), covariance.reshape(*batch, d, d), at, prior)
 
 
-@partial(jax.jit, static_argnums=4)
+@partial(compiled, static_argnums=4)
 def _draw_given_sums(
     key: jax.Array,
     positions: jax.Array,
@@ -319,7 +320,7 @@ def draw_latent(
     batch, d = positions.shape[3:1:-1] + positions.shape[:1], shape.q - 1
     given = None if shape.scale_free else problem.box_prior
     law = draw_covariate_law(rng, problem.n, given, shape, positions)
-    sums = jax.jit(jax.vmap(lambda p: released(p, noisy_n=shape.noisy_n)))(law.at)
+    sums = compiled(jax.vmap(lambda p: released(p, noisy_n=shape.noisy_n)))(law.at)
     latent = {"s": np.asarray(sums).reshape(*batch, -1)}
     x_mean, covariance = law.mean, law.covariance
     if problem.cuts is not None:
@@ -340,7 +341,7 @@ def draw_latent(
 
 def _deviations(problem: RegressionProblem, at: Point, prior: BoxPrior) -> np.ndarray:
     """Return deviations (draw, parameter) given s and the scales, in the user's units."""
-    given = jax.jit(jax.vmap(collapsed.conjugate))(at, prior)
+    given = compiled(jax.vmap(collapsed.conjugate))(at, prior)
     inverse = np.linalg.inv(np.asarray(given.factor))
     slopes = np.swapaxes(inverse, 1, 2) @ inverse
     d = slopes.shape[1]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import (
@@ -24,6 +23,7 @@ from noisewise.inference.combine import Observation, averaged, reduced
 from noisewise.models.linear_regression import LEAST_RECORDS
 from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.collapsed import BoxPrior
+from noisewise.numerics.compilation import placed
 from noisewise.numerics.gram_packing import product_pairs
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
 
@@ -108,7 +108,7 @@ class RegressionProblem:
         outer = self.covariates.mapped(self.units.centre[:-1], self.units.half[:-1])
         fields = (inner.mean, inner.precision, inner.shape, inner.rate,
                   outer.mean, outer.kappa, outer.scale, outer.df)  # fmt: skip
-        return BoxPrior(*(jnp.asarray(f, jnp.float64) for f in fields))
+        return BoxPrior(*(placed(np.asarray(f, float)) for f in fields))
 
 
 def regression_problem(

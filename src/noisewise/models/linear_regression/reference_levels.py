@@ -12,14 +12,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array, csr_array, lil_array
-from scipy.sparse.linalg import splu
 
 from noisewise.artifact import Level
 from noisewise.formula import DesignColumn
 from noisewise.models.linear_regression.design_matrix import design_matrix
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Levels = Mapping[str, tuple[Level, ...]]
 """The public levels of every factor."""
@@ -90,6 +92,9 @@ def change_of_coding(
     old: Sequence[DesignColumn], new: Sequence[DesignColumn], levels: Levels
 ) -> csr_array:
     """Return T with θ_new = T θ_old: the same fitted values in every cell of the factors."""
+    from scipy.sparse import coo_array, csc_array, csr_array, lil_array
+    from scipy.sparse.linalg import splu
+
     change = lil_array((len(new), len(old)))
     for numeric in dict.fromkeys(c.numeric for c in old):
         rows = [i for i, c in enumerate(new) if c.numeric == numeric]
