@@ -16,7 +16,8 @@ test: $(STAMP)
 pytest: $(STAMP)
 	$(BIN)/pytest -m "not evidence" -n 2 --dist loadfile
 
-# The documentation site, in build/site; a warning is an error (with --quiet it would not be).
+# The documentation site, in build/site; a warning is an error (with --quiet it would not be). Its worked
+# examples run first, for some minutes; what they gave is kept in build/gallery until they or the library change.
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open build/site/index.html"

@@ -169,14 +169,16 @@ def test_one_version_everywhere() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """Under one of the four kinds; the home page links all of them but sub-pages of evidence."""
+    """Under one of the kinds; the home page links all but single examples and kinds of evidence."""
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = re.findall(r": ([\w/-]+\.md)", navigation)
-    assert sorted(listed) == sorted(
-        str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")
-    )
+    docs = ROOT / "docs"
+    scripts = [*docs.glob("gallery/*.[ps][yh]"), *docs.glob("explanation/*.[ps][yh]")]
+    pages = [*docs.rglob("*.md"), *(script.with_suffix(".md") for script in scripts)]
+    assert sorted(listed) == sorted(str(page.relative_to(docs)) for page in pages)
     kinds = re.findall(r"^  - (\w[\w ]*):$", navigation, flags=re.MULTILINE)
-    assert kinds == ["Tutorials", "How to", "Reference", "Explanation"]
+    assert kinds == ["Tutorials", "Gallery", "How to", "Reference", "Explanation"]
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "](gallery/index.md)" in home
     for page in listed:
-        assert page.startswith(("index", "evidence-")) or f"]({page})" in home, page
+        assert page.startswith(("index", "evidence-", "gallery/")) or f"]({page})" in home, page

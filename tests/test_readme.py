@@ -57,16 +57,22 @@ def test_all_pages_with_code_are_known() -> None:
 
 
 def built(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """As ``make docs`` does. Not --quiet: MkDocs then counts no warnings, strict or not."""
+    """As ``make docs`` does, but for examples, which take minutes (tests/site/test_pages.py).
+
+    Not --quiet: MkDocs then counts no warnings, strict or not.
+    """
     config = (ROOT / "mkdocs.yml").read_text().replace("docs_dir: docs", f"docs_dir: {docs}")
-    config = config.replace("[docs/_hooks", f"[{ROOT}/docs/_hooks").replace(
+    config = config.replace(" docs/_hooks", f" {ROOT}/docs/_hooks").replace(
         "paths: [src]", f"paths: [{ROOT}/src]"
     )
     (site.parent / "mkdocs.yml").write_text(config)
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(site)],
         cwd=site.parent, capture_output=True, text=True, check=False,
-        env={"PATH": "/usr/bin:/bin", "NO_MKDOCS_2_WARNING": "1", "HOME": str(site.parent)},
+        env={
+            "PATH": "/usr/bin:/bin", "NO_MKDOCS_2_WARNING": "1", "HOME": str(site.parent),
+            "NOISEWISE_GALLERY": "off",
+        },
     )  # fmt: skip
 
 
@@ -89,6 +95,11 @@ def test_a_broken_link_breaks_the_site(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     for page in (tmp_path / "docs").rglob("*.md"):
         page.write_text("# A page\n")
+    for folder in ("gallery", "explanation"):
+        for script in (tmp_path / "docs" / folder).glob("*.??"):
+            if script.suffix in (".py", ".sh"):
+                head = '"""# A page"""' if script.suffix == ".py" else "# %% [markdown]\n# # A page"
+                script.write_text(f"{head}\n\n# %%\nprint(1)\n")
     (tmp_path / "docs" / "index.md").write_text("[nowhere](nowhere.md)")
     done = built(tmp_path / "docs", tmp_path / "site")
     assert done.returncode == 1
