@@ -132,7 +132,7 @@ def sample(
         jnp.asarray([float(p.n[0]) for p in problems]),
     )
     starts = jnp.asarray(np.stack([t.starts for t in trials]))[..., None]
-    state = jax.vmap(lambda x: adaptation.start(x, spread, plain=True))(starts)
+    state = begun(starts, spread)
     # The function inside the compiled one: compiler options are for the outermost alone.
     inner: Any = inspect.unwrap(hmc.advance)
     advance = jax.jit(
@@ -158,6 +158,13 @@ def sample(
             print("the time is up")
             break
     return _outcomes(trials, jnp.concatenate(kept, axis=1), data, seed)
+
+
+def begun(starts: jax.Array, spread: jax.Array) -> adaptation.ChainState:
+    """Return the state of all trials' chains, from starting points (trial, coordinate, chain, 1)."""
+    states = [adaptation.start(x, spread, plain=True) for x in starts]
+    stacked: adaptation.ChainState = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
+    return stacked
 
 
 def _outcomes(

@@ -79,6 +79,24 @@ def test_a_rough_search_says_of_no_epsilon_what_it_has_not_simulated() -> None:
     assert 10.0 in asked
 
 
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("wanted", [1.0, 1.01])
+def test_a_width_that_stays_above_the_one_without_privacy_is_never_promised(
+    wanted: float, rough: bool
+) -> None:
+    """Where bounds cut, widths do not fall to that without privacy."""
+    asked: list[float] = []
+
+    def widths(epsilon: float) -> Mapping[str, float]:
+        asked.append(epsilon)
+        return {"age": math.sqrt(1.02**2 + 0.01 / epsilon**2)}
+
+    (target,) = reached_targets({"age": wanted}, N, (0.5, 1.0), {"age": 0.5}, widths, rough=rough)
+    assert target.epsilon is None
+    assert 10.0 in asked
+    assert len(asked) <= 5
+
+
 def test_several_widths_share_what_was_simulated_and_the_last_decides() -> None:
     targets, widths = searched({"age": 0.15, "sex": 0.31})
     assert [w.parameter for w in targets] == ["age", "sex"]

@@ -25,6 +25,8 @@ SWITCH = "NOISEWISE_GALLERY"
 """Environment variable: ``off`` builds pages without running scripts, and they say so."""
 JOBS = "NOISEWISE_GALLERY_JOBS"
 """Environment variable: how many scripts run at once."""
+DIGITS = 16
+"""Of the digest that names a notebook (chosen)."""
 DEPENDENCIES = ("numpy", "jax", "opendp", "mbi", "matplotlib", "pandas")
 """Libraries whose versions change what an example gives."""
 
@@ -46,7 +48,7 @@ def notebooks(scripts: list[Path]) -> list[dict[str, Any] | None]:
 
 def digest(script: Path) -> str:
     """Return what names the notebook of a script as it is today."""
-    return hashlib.sha256(script.read_bytes() + library().encode()).hexdigest()[:16]
+    return hashlib.sha256(script.read_bytes() + library().encode()).hexdigest()[:DIGITS]
 
 
 @functools.cache
@@ -63,7 +65,7 @@ def library() -> str:
 
 
 def _notebook(script: Path) -> dict[str, Any]:
-    kept = KEPT / f"{script.stem}-{digest(script)}.ipynb"
+    kept = KEPT / f"{script.parent.name}-{script.stem}-{digest(script)}.ipynb"
     if not kept.exists():
         _run(script, kept)
     made: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
@@ -86,6 +88,7 @@ def _run(script: Path, kept: Path) -> None:
     )  # fmt: skip
     if done.returncode:
         raise ExampleError(f"{script.name} did not run:\n{done.stdout}{done.stderr}")
-    for older in KEPT.glob(f"{script.stem}-*.ipynb"):
+    # Of this script alone: another's name may begin with the same words.
+    for older in KEPT.glob(f"{script.parent.name}-{script.stem}-{'[0-9a-f]' * DIGITS}.ipynb"):
         older.unlink()
     fresh.replace(kept)

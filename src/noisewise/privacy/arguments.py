@@ -231,19 +231,24 @@ def groups(value: object) -> Groups | None:
     """Return the groups that ``{"column": [public list of keys]}`` names, or None."""
     if value is None:
         return None
-    if isinstance(value, Mapping) and len(value) > 1:
-        both = " and ".join(map(repr, list(value)[:2]))
+    if isinstance(value, Mapping) and len(value) > 1 and all(map(_is_list, value.values())):
         raise ArgumentError(
-            f"groups: must be of one column, not of {both}; for groups by several, make one column "
-            "of these in the table, with a public list of its own"
+            f"groups: must be of one column, not of {len(value)}; for groups by several, make one "
+            "column of these in the table, with a public list of its own"
         )
-    if not isinstance(value, Mapping) or not value:
+    if not isinstance(value, Mapping) or len(value) != 1:
+        # Names no key: where records were given by group, keys are people.
+        found = f"a dictionary of {len(value)} entries" if isinstance(value, Mapping) else None
         raise ArgumentError(
             "groups: must be a dictionary {column: [public list of keys]} of one column, "
-            f"not {type(value).__name__}"
+            f"not {found or type(value).__name__}"
         )
     ((column, keys),) = value.items()
     return Groups(name(column, "groups"), levels(keys, f"groups[{column!r}]"))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
 def levels(value: object, argument: str) -> tuple[Level, ...]:

@@ -4,8 +4,8 @@ The mean width of an interval falls smoothly with ε: its square is nearly linea
 without noise it is that without privacy. So every simulated width says about where the wanted one
 is, two ends of a bracket say it well, and the search stops once the width is met within two
 percent. Where simulations are few and long, so that their mean is no surer than a few percent, it
-stops at five, and moves ε by what is left. Every ε that was simulated serves all parameters. Where
-no ε up to ten will do, more records would: a squared width is a/n without privacy, and noise whose
+stops at five, and moves ε by what is left; but it never names an ε unless one was simulated that
+suffices. Every ε that was simulated serves all parameters. Where no ε up to ten will do, more records would: a squared width is a/n without privacy, and noise whose
 size does not depend on n adds c/n².
 """
 
@@ -31,6 +31,8 @@ NEAR = 1.05
 """Ratio of a simulated width to that wanted from which a rough search ends (chosen)."""
 LEAST_MOVE = 1.05
 """Factor by which the search moves beyond what it has simulated, at the least (chosen)."""
+SECOND_MOVE = 2.0
+"""The same once a first move upwards did not suffice; the third goes to the largest ε (chosen)."""
 MAX_STEPS = 12
 """Simulated ε at most; two or three are usual (chosen)."""
 
@@ -133,17 +135,20 @@ class _Search:
 
     def carried_out(self, width_at: Callable[[float], float]) -> float | None:
         """Return the smallest ε that gives the wanted width; None where the largest does not."""
+        moves = 0
         for _ in range(MAX_STEPS):
             low, high = self._ends()
             if low == self.largest:
                 return None
             if high is not None and (high <= self.smallest or self._is_met(self.seen[high])):
                 return high
-            guess = self._guess(low, high)
-            if self.rough and guess < self.largest and self._is_near():
+            guess = self._guess(low, high, moves)
+            if self.rough and high is not None and self._is_near():
                 return guess
             self.seen[guess] = width_at(guess)
-        return self._ends()[1] or guess
+            moves += high is None
+        # At the third move upwards the largest ε is simulated, so that there is an upper end.
+        return self._ends()[1]
 
     def _is_met(self, width: float) -> bool:
         return (1 - SLACK) * self.wanted <= width <= self.wanted
@@ -157,29 +162,41 @@ class _Search:
         enough = [e for e, w in self.seen.items() if w <= self.wanted and (low is None or e > low)]
         return low, min(enough, default=None)
 
-    def _guess(self, low: float | None, high: float | None) -> float:
-        """Return where the width should be a little below that wanted."""
+    def _guess(self, low: float | None, high: float | None, moves: int) -> float:
+        """Return where the width should be a little below that wanted.
+
+        ``moves`` counts the guesses so far beyond what was too wide.
+        """
         # A little, so that the next one is likely to suffice.
         aim = (1 - SLACK / 2) * self.wanted
         if low is None or high is None:
             known = high if low is None else low
             assert known is not None  # noqa: S101  # a plan has simulated one ε at least
-            return self._beyond(known, aim, down=low is None)
+            return self._below(known, aim) if low is None else self._above(known, aim, moves)
         above, below = self.seen[low] ** 2, self.seen[high] ** 2
         share = min(max((above - aim**2) / (above - below), 0.0), 1.0)
         guess = 1 / math.sqrt((1 - share) / low**2 + share / high**2)
         step = (high / low) ** 0.05
         return float(min(max(guess, low * step), high / step))
 
-    def _beyond(self, known: float, aim: float, *, down: bool) -> float:
-        """Return where the width should be, from the ε nearest to it and the width without."""
-        noise = self.seen[known] ** 2 - self.without**2
-        room = aim**2 - self.without**2
-        if down:
-            guess = known * math.sqrt(noise / room) if noise > 0 and room > 0 else 0.0
-            return max(min(guess, known / LEAST_MOVE), known / STEP, self.smallest)
+    def _below(self, known: float, aim: float) -> float:
+        """Return an ε below the least that was simulated, whose width is smaller than wanted."""
+        noise, room = self._left(known, aim)
+        guess = known * math.sqrt(noise / room) if noise > 0 and room > 0 else 0.0
+        return max(min(guess, known / LEAST_MOVE), known / STEP, self.smallest)
+
+    def _above(self, known: float, aim: float, moves: int) -> float:
+        """Return an ε above the largest that was simulated, whose width is larger than wanted."""
+        if moves > 1:
+            return self.largest
+        noise, room = self._left(known, aim)
         guess = known * math.sqrt(noise / room) if room > 0 else self.largest
-        return min(max(guess, known * LEAST_MOVE), self.largest)
+        return min(max(guess, known * (SECOND_MOVE if moves else LEAST_MOVE)), self.largest)
+
+    def _left(self, known: float, aim: float) -> tuple[float, float]:
+        """Return what the squared widths, known and aimed at, have above that without privacy."""
+        plain = self.without**2
+        return self.seen[known] ** 2 - plain, aim**2 - plain
 
 
 def records_needed(n: int, width: float, without: float, noisy: float) -> int:

@@ -225,7 +225,9 @@ def _hamiltonian(
         if not schedule.adapt[0]:
             divergences.append(diverged)
             # Every rounds-th draw, counted across blocks.
-            kept.append(gathered(positions)[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds])
+            # Copied, or the view would keep the whole block in memory.
+            every = gathered(positions)[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds]
+            kept.append(every.copy() if rounds > 1 else every)
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
     return joint(kept)[:draws], np.sum([np.asarray(d) for d in divergences], axis=0)
