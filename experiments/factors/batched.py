@@ -131,8 +131,8 @@ def sample(
         jnp.asarray([float(p.noise_scale) for p in problems]),
         jnp.asarray([float(p.n[0]) for p in problems]),
     )
-    starts = jnp.asarray(np.stack([t.starts for t in trials]))[..., None]
-    state = begun(starts, spread)
+    starts = np.stack([t.starts for t in trials])[..., None]
+    state = begun(starts, np.asarray(spread))
     # The function inside the compiled one: compiler options are for the outermost alone.
     inner: Any = inspect.unwrap(hmc.advance)
     advance = jax.jit(
@@ -160,7 +160,7 @@ def sample(
     return _outcomes(trials, jnp.concatenate(kept, axis=1), data, seed)
 
 
-def begun(starts: jax.Array, spread: jax.Array) -> adaptation.ChainState:
+def begun(starts: np.ndarray, spread: np.ndarray) -> adaptation.ChainState:
     """Return the state of all trials' chains, from starting points (trial, coordinate, chain, 1)."""
     states = [adaptation.start(x, spread, plain=True) for x in starts]
     stacked: adaptation.ChainState = jax.tree.map(lambda *parts: jnp.stack(parts), *states)

@@ -9,10 +9,12 @@ import pytest
 
 from experiments.factors.__main__ import all_levels, design
 from experiments.factors.adassp import NoiseScales, adassp, noise_scales
+from experiments.factors.batched import begun
 from experiments.factors.tables import SHARES, acs_income, two_factors, wages
 from noisewise.artifact import Bounds
 from noisewise.artifact.statistics.cell_sums import product_bounds
 from noisewise.formula import parse
+from noisewise.inference import adaptation
 from noisewise.models.linear_regression.design_matrix import design_matrix
 from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
 from noisewise.models.linear_regression.required_sums import required_sums
@@ -119,3 +121,13 @@ def test_designs_and_sums_are_what_a_loop_gives() -> None:
                         value *= (raw - box.centre) / box.half_width
                     total += value
             assert found[0, place] == pytest.approx(total, abs=1e-10)
+
+
+def test_trials_side_by_side_begin_as_each_would_alone() -> None:
+    rng = np.random.default_rng(0)
+    starts, spread = rng.normal(size=(3, 2, 4, 1)), np.array([[0.5], [2.0]])
+    together = begun(starts, spread)
+    for k, one in enumerate(starts):
+        alone = adaptation.start(one, spread, plain=True)
+        for name, mine, its in zip(together._fields, together, alone, strict=True):
+            np.testing.assert_array_equal(mine[k], its, err_msg=name)

@@ -167,6 +167,16 @@ def test_a_release_too_large_for_a_file(refused: Refused, monkeypatch: pytest.Mo
     assert "12 numbers in all, more than the 11 allowed" in message
 
 
+@pytest.mark.parametrize("records", [{"Ada": {"x": 1}, "Bo": {"x": 2}}, {"Ada": {"x": 1}}, {}])
+def test_records_given_as_groups_are_not_named(records: dict[str, Any], refused: Refused) -> None:
+    message = refused(nw.ArgumentError, regression, people(), groups=records)
+    assert message.startswith("groups")
+    assert "Bo" not in message
+    if len(records) != 1:  # One entry is read as a column and its keys; the column is named.
+        assert f"not a dictionary of {len(records)} entries" in message
+        assert "Ada" not in message
+
+
 def test_an_account_without_a_ledger_is_no_promise(refused: Refused) -> None:
     message = refused(nw.ArgumentError, regression, people(), ledger=None, dataset="people")
     assert "no ledger is given" in message
