@@ -162,7 +162,8 @@ def sample(
 
 def begun(starts: np.ndarray, spread: np.ndarray) -> adaptation.ChainState:
     """Return the state of all trials' chains; starts have shape (trial, coordinate, chain, 1)."""
-    states = [adaptation.start(x, spread, plain=True) for x in starts]
+    scales = jnp.asarray(spread)
+    states = [adaptation.start(jnp.asarray(x), scales, plain=True) for x in starts]
     stacked: adaptation.ChainState = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
     return stacked
 

@@ -69,7 +69,8 @@ def test_a_long_plan_says_how_far_it_is(
              "1", "--method", "exact")  # fmt: skip
     assert noisewise(*asked).err == ""
     monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
-    assert re.search(r"^\d+ s: simulated release 50 of 50$", noisewise(*asked).err, re.M)
+    last = r"^\d+ s: epsilon 1 \(exact\), simulated release 50 of 50$"
+    assert re.search(last, noisewise(*asked).err, re.M)
 
 
 FACTORS = ("plan", "linear-regression", "--formula", "pay ~ age + C(sex)", "--levels", "sex=f,m",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -128,6 +129,6 @@ def test_trials_side_by_side_begin_as_each_would_alone() -> None:
     starts, spread = rng.normal(size=(3, 2, 4, 1)), np.array([[0.5], [2.0]])
     together = begun(starts, spread)
     for k, one in enumerate(starts):
-        alone = adaptation.start(one, spread, plain=True)
+        alone = adaptation.start(jnp.asarray(one), jnp.asarray(spread), plain=True)
         for name, mine, its in zip(together._fields, together, alone, strict=True):
             np.testing.assert_array_equal(mine[k], its, err_msg=name)

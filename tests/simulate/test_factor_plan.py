@@ -15,6 +15,7 @@ import noisewise as nw
 from experiments.factors.tables import B_SHARES, Table, two_factors, wages
 from noisewise.artifact import Release
 from noisewise.simulate import Plan
+from noisewise.simulate.trials import Outcome
 
 RELEASES = 50
 WAGES_GUESS = {
@@ -129,7 +130,7 @@ def test_products_of_columns_far_from_zero_are_warned_of() -> None:
         )
 
     said = nw.plan(at, 500, [1.0], methods=["naive"], trials=10).warnings
-    about = [w for w in said if "its products are nearly one line" in w]
+    about = [w for w in said if "its products then vary with" in w]
     assert len(about) == 1
     assert "age - 54 with bounds -36 to 36" in about[0]
 
@@ -152,3 +153,41 @@ def test_powers_of_a_column_far_from_zero_are_warned_of(
     assert len(about) == warned
     if bounds == (18, 90):
         assert "age - 54 with bounds -36 to 36" in about[0]
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.0, "In 10 of 10 simulated tables"), (0.005, "which the widths without")]
+)
+def test_levels_without_a_record_are_said(share: float, said: str) -> None:
+    """In some simulated tables, or in all: least squares then has no answer."""
+
+    def at(epsilon: float) -> Release:
+        return nw.release.linear_regression(
+            nw.release.Blank(300), formula="pay ~ C(town)", bounds={"pay": (0, 9)},
+            levels={"town": ["a", "b", "c"]}, epsilon=epsilon,
+        )  # fmt: skip
+
+    guesses = {"town": {"a": 0.5, "b": 0.5 - share, "c": share}}
+    asked = {"methods": ["naive"], "trials": 10, "guesses": guesses}
+    plan = nw.plan(at, 300, [1.0], **asked)
+    assert said in plan.warnings[0]
+    assert np.isfinite(list(plan.without.values())).all() == (share > 0)
+
+
+def test_posteriors_that_did_not_converge_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a search for a width simulated them."""
+
+    def at(epsilon: float) -> Release:
+        return nw.release.exponential_family(
+            nw.release.Blank(300), column="owns", family="bernoulli", epsilon=epsilon
+        )
+
+    simulator = type(nw.models.find("exponential-family").simulator())
+    plain = simulator.run_planned
+
+    def unsettled(self: Any, *args: Any, **words: Any) -> Outcome:
+        return replace(plain(self, *args, **words), unconverged=0.25)
+
+    monkeypatch.setattr(simulator, "run_planned", unsettled)
+    said = nw.plan(at, 300, [1.0], methods=["exact"], trials=20).warnings
+    assert "At epsilon = 1, 5 of 20 simulated posteriors by exact had not converged" in said[-1]

@@ -64,8 +64,11 @@ def nearest(value: object, listed: Iterable[object]) -> str:
 
     Only for what people typed: of a record it would tell how that is spelt.
     """
-    by_text = {str(entry): entry for entry in listed}
-    near = difflib.get_close_matches(str(value), by_text, 1) if isinstance(value, str | int) else []
+    if not isinstance(value, str):
+        return ""
+    # Upper and lower case are the commonest difference.
+    by_text = {entry.casefold(): entry for entry in listed if isinstance(entry, str)}
+    near = difflib.get_close_matches(value.casefold(), by_text, 1)
     return f"; did you mean {shown(by_text[near[0]])}?" if near else ""
 
 

@@ -89,21 +89,31 @@ def reading(what: str) -> Iterator[ProgressCallback | None]:
         yield report
 
 
-def lines_of_progress(what: str) -> ProgressCallback | None:
-    """Return a callback that says now and then how far it is; None where a terminal has a bar.
+class LinesOfProgress:
+    """Says now and then, in a line, how far it is; what takes less than that long says nothing."""
 
-    What takes less than a quarter of a minute says nothing.
-    """
-    if sys.stderr.isatty():
-        return None
-    begin = last = time.monotonic()
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.begin = self.last = time.monotonic()
 
-    def report(done: int, total: int | None) -> None:
-        nonlocal last
+    def __call__(self, done: int, total: int | None) -> None:
+        """Print a line if the last one is some time ago."""
+        self.say(self.what, done, total)
+
+    def about(self, task: str) -> ProgressCallback:
+        """Return a callback whose lines name the task as well."""
+        return lambda done, total: self.say(f"{task}, {self.what}", done, total)
+
+    def say(self, what: str, done: int, total: int | None) -> None:
+        """Print a line if the last one is some time ago."""
         now = time.monotonic()
-        if now - last >= SECONDS_BETWEEN_LINES:
-            last = now
-            of = "" if total is None else f" of {total}"
-            typer.echo(f"{now - begin:.0f} s: {what} {done}{of}", err=True)
+        if now - self.last < SECONDS_BETWEEN_LINES:
+            return
+        self.last = now
+        of = "" if total is None else f" of {total}"
+        typer.echo(f"{now - self.begin:.0f} s: {what} {done}{of}", err=True)
 
-    return report
+
+def lines_of_progress(what: str) -> LinesOfProgress | None:
+    """Return a callback that prints lines; None where a terminal has a bar."""
+    return None if sys.stderr.isatty() else LinesOfProgress(what)

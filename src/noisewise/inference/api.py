@@ -430,12 +430,13 @@ def reporting(progress: Progress | bool | None, what: str) -> Iterator[Progress 
     """Give the callback to call while the context lasts, or None where nobody is watching.
 
     Args:
-        progress: a callback, which is given as it is; True for a bar; False for none; None for a
-            bar that vanishes at the end, if standard error is a terminal.
+        progress: a callback, which is given as it is, or what its ``about`` makes of the words if
+            it has one; True for a bar; False for none; None for a bar that vanishes at the end, if
+            standard error is a terminal.
         what: the words beside the bar.
     """
     if callable(progress):
-        yield progress
+        yield progress.about(what) if hasattr(progress, "about") else progress
         return
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield None

@@ -4,15 +4,16 @@ The mean width of an interval falls smoothly with ε: its square is nearly linea
 without noise it is that without privacy. So every simulated width says about where the wanted one
 is, two ends of a bracket say it well, and the search stops once the width is met within two
 percent. Where simulations are few and long, so that their mean is no surer than a few percent, it
-stops at five, and moves ε by what is left; but it never names an ε unless one was simulated that
-suffices. Every ε that was simulated serves all parameters. Where no ε up to ten will do, more records would: a squared width is a/n without privacy, and noise whose
-size does not depend on n adds c/n².
+stops once either end of the bracket is within five, and moves ε by what is left: an ε that was not
+simulated is named only between one that suffices and one that does not. Every ε that was simulated
+serves all parameters. Where no ε up to ten will do, more records would: a squared width is a/n
+without privacy, and noise whose size does not depend on n adds c/n².
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,9 +33,13 @@ NEAR = 1.05
 LEAST_MOVE = 1.05
 """Factor by which the search moves beyond what it has simulated, at the least (chosen)."""
 SECOND_MOVE = 2.0
-"""The same once a first move upwards did not suffice; the third goes to the largest ε (chosen)."""
+"""The same once a first move did not suffice; the third goes to the end of the range (chosen)."""
 MAX_STEPS = 12
 """Simulated ε at most; two or three are usual (chosen)."""
+MOST_RECORDS = 10**12
+"""Number of records that is worth naming (chosen)."""
+LEAST_WIDTH = 1e-100
+"""Widths whose squares are numbers (chosen)."""
 
 Widths = Callable[[float], Mapping[str, float]]
 """Widths of intervals at an ε, by parameter."""
@@ -45,7 +50,7 @@ class WidthTarget:
     """A wanted width and the smallest ε that gives it.
 
     Where none up to ten does, ``epsilon`` is None and ``records`` says about how many records would
-    do, at the largest ε that was tried.
+    do, at the largest ε that was tried; None if more than are worth naming.
     """
 
     parameter: str
@@ -67,19 +72,13 @@ def reached_targets(
     """Return the smallest ε for every wanted width.
 
     Args:
-        wanted: widths by parameter.
+        wanted: widths by parameter, as ``check_wanted`` allows them.
         n: number of records.
         grid: the plan's own ε, ascending.
         without: widths without privacy.
         widths: simulated widths at an ε.
         rough: end within five percent, where each simulation takes long.
     """
-    for name, width in wanted.items():
-        if name not in without:
-            there = ", ".join(without)
-            raise ArgumentError(f"width: {name!r} is unknown; there are {there}")
-        if not width > 0:
-            raise ArgumentError(f"width: must be above zero, not {width!r}")
     simulated = {epsilon: widths(epsilon) for epsilon in grid} if wanted else {}
 
     def of(name: str, epsilon: float) -> float:
@@ -89,8 +88,10 @@ def reached_targets(
 
     targets = []
     for name, width in wanted.items():
+        # Without privacy there may be no answer, and then noise is taken for all of a width.
+        plain = without[name] if math.isfinite(without[name]) else 0.0
         search = _Search(
-            width, without[name], grid[0] / FURTHEST, max(LARGEST_EPSILON, grid[-1]), rough,
+            width, plain, grid[0] / FURTHEST, max(LARGEST_EPSILON, grid[-1]), rough,
             {epsilon: found[name] for epsilon, found in simulated.items()},
         )  # fmt: skip
         epsilon = search.carried_out(partial(of, name))
@@ -98,9 +99,28 @@ def reached_targets(
     return tuple(targets)
 
 
+def check_wanted(wanted: Mapping[str, float], names: Iterable[str]) -> None:
+    """Raise an ArgumentError unless wanted widths are of these parameters, and above zero."""
+    known = tuple(names)
+    for name, width in wanted.items():
+        if name not in known:
+            raise ArgumentError(f"width: {name!r} is unknown; there are {', '.join(known)}")
+        if isinstance(width, bool) or not isinstance(width, int | float):
+            raise ArgumentError(f"width: must be a number, not {width!r}")
+        if not LEAST_WIDTH < width < math.inf:
+            raise ArgumentError(f"width: must be above zero, and finite, not {width!r}")
+
+
 def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthTarget:
     """Return the target of a search that has ended."""
     width, largest = search.wanted, search.largest
+    if epsilon is not None and search.is_below_all():
+        return WidthTarget(
+            name, width, epsilon,
+            f"Already epsilon = {epsilon:.3g} gives intervals for {name} that are "
+            f"{search.seen[epsilon]:.4g} wide in the mean, and {width:g} is wanted; no smaller one "
+            "was simulated.",
+        )  # fmt: skip
     if epsilon is not None:
         return WidthTarget(
             name, width, epsilon,
@@ -114,10 +134,13 @@ def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthT
         if width <= search.without
         else f"epsilon = {largest:g} gives {noisy:.4g}"
     )
+    would = (
+        f"More than {MOST_RECORDS:,} records" if records is None else f"About {records:,} records"
+    )
     return WidthTarget(
         name, width, None,
-        f"No epsilon up to {largest:g} gives an interval of {width:g} for {name}: {why}. About "
-        f"{records:,} records would, at epsilon = {largest:g}.",
+        f"No epsilon up to {largest:g} gives an interval of {width:g} for {name}: {why}. {would} "
+        f"would, at epsilon = {largest:g}.",
         records,
     )  # fmt: skip
 
@@ -140,21 +163,27 @@ class _Search:
             low, high = self._ends()
             if low == self.largest:
                 return None
-            if high is not None and (high <= self.smallest or self._is_met(self.seen[high])):
+            if high is not None and (high <= self.smallest or self._is_enough(high)):
                 return high
             guess = self._guess(low, high, moves)
-            if self.rough and high is not None and self._is_near():
+            if self.rough and low is not None and high is not None and self._is_near(low, high):
                 return guess
             self.seen[guess] = width_at(guess)
-            moves += high is None
-        # At the third move upwards the largest ε is simulated, so that there is an upper end.
+            moves += low is None or high is None
+        # At the third move the end of the range is simulated, so that there is an upper end.
         return self._ends()[1]
 
-    def _is_met(self, width: float) -> bool:
-        return (1 - SLACK) * self.wanted <= width <= self.wanted
+    def is_below_all(self) -> bool:
+        """Return whether every ε that was simulated gives the wanted width."""
+        return self._ends()[0] is None
 
-    def _is_near(self) -> bool:
-        return any(1 / NEAR <= w / self.wanted <= NEAR for w in self.seen.values())
+    def _is_enough(self, high: float) -> bool:
+        """Return whether the width at that ε is the wanted one, as nearly as is asked for."""
+        least = 1 / NEAR if self.rough and self.is_below_all() else 1 - SLACK
+        return least * self.wanted <= self.seen[high] <= self.wanted
+
+    def _is_near(self, *ends: float) -> bool:
+        return any(1 / NEAR <= self.seen[e] / self.wanted <= NEAR for e in ends)
 
     def _ends(self) -> tuple[float | None, float | None]:
         """Return the largest ε that is too small, and the smallest above it that is not."""
@@ -165,22 +194,25 @@ class _Search:
     def _guess(self, low: float | None, high: float | None, moves: int) -> float:
         """Return where the width should be a little below that wanted.
 
-        ``moves`` counts the guesses so far beyond what was too wide.
+        ``moves`` counts the guesses so far that had no bracket.
         """
         # A little, so that the next one is likely to suffice.
         aim = (1 - SLACK / 2) * self.wanted
         if low is None or high is None:
             known = high if low is None else low
             assert known is not None  # noqa: S101  # a plan has simulated one ε at least
-            return self._below(known, aim) if low is None else self._above(known, aim, moves)
+            beyond = self._below if low is None else self._above
+            return beyond(known, aim, moves)
         above, below = self.seen[low] ** 2, self.seen[high] ** 2
         share = min(max((above - aim**2) / (above - below), 0.0), 1.0)
         guess = 1 / math.sqrt((1 - share) / low**2 + share / high**2)
         step = (high / low) ** 0.05
         return float(min(max(guess, low * step), high / step))
 
-    def _below(self, known: float, aim: float) -> float:
+    def _below(self, known: float, aim: float, moves: int) -> float:
         """Return an ε below the least that was simulated, whose width is smaller than wanted."""
+        if moves > 1:
+            return self.smallest
         noise, room = self._left(known, aim)
         guess = known * math.sqrt(noise / room) if noise > 0 and room > 0 else 0.0
         return max(min(guess, known / LEAST_MOVE), known / STEP, self.smallest)
@@ -199,7 +231,7 @@ class _Search:
         return self.seen[known] ** 2 - plain, aim**2 - plain
 
 
-def records_needed(n: int, width: float, without: float, noisy: float) -> int:
+def records_needed(n: int, width: float, without: float, noisy: float) -> int | None:
     """Return the number of records N with a/N + c/N² = width², to two digits, upwards.
 
     Args:
@@ -207,10 +239,16 @@ def records_needed(n: int, width: float, without: float, noisy: float) -> int:
         width: the wanted one.
         without: that without privacy, whose square is a/n.
         noisy: that with noise, whose square is a/n + c/n².
+
+    Returns:
+        None where there would have to be more than are worth naming.
     """
-    a = n * without**2
-    c = n**2 * max(noisy**2 - without**2, 0.0)
-    exact = (a + math.sqrt(a**2 + 4 * c * width**2)) / (2 * width**2)
+    # In units of the wanted width, squares of which may be no numbers.
+    a = n * (without / width) ** 2
+    c = n**2 * max((noisy / width) ** 2 - (without / width) ** 2, 0.0)
+    exact = (a + math.hypot(a, 2 * math.sqrt(c))) / 2
+    if exact > MOST_RECORDS:
+        return None
     digit = int(10 ** max(0, math.floor(math.log10(exact)) - 1))
     return math.ceil(exact / digit) * digit
 
@@ -219,17 +257,25 @@ def decisive(targets: tuple[WidthTarget, ...]) -> WidthTarget | None:
     """Return the target that is fulfilled last: one that cannot be, or that with the largest ε."""
     if not targets:
         return None
-    return max(targets, key=lambda w: (w.epsilon is None, w.records or 0, w.epsilon or 0.0))
+
+    def hardness(target: WidthTarget) -> tuple[bool, float, float]:
+        hopeless = target.epsilon is None
+        records = math.inf if hopeless and target.records is None else target.records or 0
+        return hopeless, records, target.epsilon or 0.0
+
+    return max(targets, key=hardness)
 
 
 def in_words(targets: tuple[WidthTarget, ...]) -> tuple[str, ...]:
     """Return a sentence for every target, and one for all together."""
     sentences = [target.words for target in targets]
     last = decisive(targets)
-    if last is not None and len(targets) > 1:
-        sentences.append(
-            f"All of these widths together need about {last.records:,} records."
-            if last.epsilon is None
-            else f"For all of these widths epsilon must be about {last.epsilon:.3g}."
-        )
-    return tuple(sentences)
+    if last is None or len(targets) < 2:
+        return tuple(sentences)
+    if last.epsilon is not None:
+        together = f"For all of these widths epsilon must be about {last.epsilon:.3g}."
+    elif last.records is not None:
+        together = f"All of these widths together need about {last.records:,} records."
+    else:
+        together = f"All of these widths together need more than {MOST_RECORDS:,} records."
+    return (*sentences, together)

@@ -21,9 +21,15 @@ from noisewise.artifact import ArgumentError, CellSums, Release
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
-from noisewise.simulate.epsilon_search import WidthTarget, decisive, reached_targets
+from noisewise.simulate.epsilon_search import (
+    WidthTarget,
+    check_wanted,
+    decisive,
+    reached_targets,
+)
 from noisewise.simulate.trials import (
     LEVEL,
+    CautiousScene,
     ClampedScene,
     Guess,
     Scene,
@@ -53,6 +59,8 @@ COSTLY_WIDTH = 3.0
 """Times the width without privacy, from which a warning says so (chosen)."""
 MISSED_CHANCE = 0.001
 """Probability with which a calibrated method is said to miss (chosen)."""
+MAX_UNCONVERGED = 0.05
+"""Share of trials that did not converge, above which a plan says so (chosen)."""
 FEWEST_TRIALS_PLANNED = 10
 """Trials of a plan, at the least (chosen)."""
 FEWEST_TRIALS_FOR_COVERAGE = 50
@@ -203,11 +211,14 @@ def plan(
     scene = simulator.scene(problem, n, guesses or {}, trials, seed)
     wanted = _wanted(width, parameter, scene.names)
 
+    unconverged: dict[tuple[float, str], float] = {}
+
     def judged(epsilon: float, method: str) -> Coverage:
         settled = simulated(at(epsilon), question, n, pool, features, parent, model)[1]
         noisy = scene.trials(settled, seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
             outcome = simulator.run_planned(noisy, method, seed, report)
+        unconverged[epsilon, method] = outcome.unconverged
         return coverage(outcome.draws, noisy.truth, LEVEL)
 
     settings = settings_of(release, problem, simulator)
@@ -238,7 +249,9 @@ def plan(
 
     rough = trials < FEWEST_TRIALS_FOR_COVERAGE
     targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths, rough=rough)
-    return replace(planned, targets=targets)
+    said = scene.cautions() if isinstance(scene, CautiousScene) else ()
+    warnings = *said, *planned.warnings, *_unconverged(unconverged, trials)
+    return replace(planned, targets=targets, warnings=warnings)
 
 
 def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> list[Row]:
@@ -253,9 +266,10 @@ def _wanted(
     """Return the wanted widths by parameter; a single one is of the first unless named."""
     if parameter is not None and parameter not in names:
         raise ArgumentError(f"parameter: {parameter!r} is unknown; there are {', '.join(names)}")
-    if isinstance(width, Mapping):
-        return width
-    return {} if width is None else {parameter or names[0]: width}
+    single = {} if width is None else {parameter or names[0]: width}
+    wanted = dict(width) if isinstance(width, Mapping) else cast(dict[str, float], single)
+    check_wanted(wanted, names)
+    return wanted
 
 
 def _warnings(planned: Plan, release: Release, clamped: np.ndarray | None) -> tuple[str, ...]:
@@ -330,14 +344,19 @@ def _loud_noise(planned: Plan) -> list[str]:
         drowned = [
             n for n, w in widths.items() if w > DROWNED_SHARE * _uninformative_width(planned, n)
         ]
-        ratios = [w / planned.without[n] for n, w in widths.items() if n not in drowned]
+        # Without privacy there may be no answer, where some level has no record.
+        ratios = [
+            w / planned.without[n]
+            for n, w in widths.items()
+            if n not in drowned and math.isfinite(planned.without[n])
+        ]
         if drowned:
             warnings.append(
                 f"At epsilon = {epsilon:g} the noise drowns the signal: intervals of "
                 f"{', '.join(drowned)} would be too wide to tell the guess from zero, or from the "
                 "prior. Narrower bounds, more records or a larger epsilon would help."
             )
-        elif max(ratios) > COSTLY_WIDTH:
+        elif max(ratios, default=0.0) > COSTLY_WIDTH:
             warnings.append(
                 f"At epsilon = {epsilon:g} intervals would be up to {max(ratios):.1f} times as "
                 "wide as without privacy."
@@ -373,13 +392,15 @@ def _uncentred_products(release: Release) -> list[str]:
         if abs(limits.centre) > UNCENTRED_SHARE * limits.half_width:
             low, high = limits.lower - limits.centre, limits.upper - limits.centre
             line = (
-                f"Between its bounds {column!r} and its powers are nearly one line"
+                f"Between its bounds {column!r} and its powers are nearly one line, which makes "
+                "intervals many times as wide"
                 if column in powers
-                else f"Between the bounds of {column!r} its products are nearly one line with the "
-                "columns that it is multiplied with"
+                else f"Zero is not in the middle of the bounds of {column!r}: its products then "
+                "vary with the columns that it is multiplied with, and noise can make intervals "
+                "two or three times as wide"
             )
             warnings.append(
-                f"{line}, which makes intervals many times as wide: a formula cannot shift a "
+                f"{line}: a formula cannot shift a "
                 f"column, so make one in the table, {column} - {limits.centre:g} with bounds "
                 f"{low:g} to {high:g}, and take the powers and products of that."
             )
@@ -402,6 +423,16 @@ def _low_coverage(planned: Plan) -> list[str]:
                 "narrower bounds, or a prior of the analyst's own, would mend that)."
             )
     return warnings
+
+
+def _unconverged(shares: Mapping[tuple[float, str], float], trials: int) -> list[str]:
+    """Say at which ε posteriors had not converged, whose widths are less sure."""
+    return [
+        f"At epsilon = {epsilon:g}, {round(share * trials)} of {trials} simulated posteriors by "
+        f"{method} had not converged; widths there are less sure."
+        for (epsilon, method), share in shares.items()
+        if share > MAX_UNCONVERGED
+    ]
 
 
 def _private_bounds(planned: Plan, release: Release) -> list[str]:

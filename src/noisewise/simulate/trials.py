@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -88,6 +88,14 @@ class ClampedScene(Protocol):
 
     def coverage_without_noise(self, seed: int, level: float) -> np.ndarray:
         """Return the coverage of the sums as the owner has them, clamped records included."""
+
+
+@runtime_checkable
+class CautiousScene(Protocol):
+    """A scene that knows of simulated tables what the analyst should hear."""
+
+    def cautions(self) -> tuple[str, ...]:
+        """Return sentences."""
 
 
 class BatchSimulator(Simulator[P]):

@@ -2,8 +2,9 @@
 
 A plan makes records at one guessed truth, every column by its own law (``column_laws.py``), clamps
 and sums them as the owner would, and adds the noise of a release. Every trial is then inferred as
-an analyst would; since each takes seconds there are fewer trials than for other models, and widths
-differ little from one to the next. Widths without privacy are those of least squares.
+an analyst would, in a plan by shorter chains; since each takes seconds there are fewer trials than
+for other models, and widths differ little from one to the next. Widths without privacy are those of
+least squares.
 
 Unless guesses say otherwise, main effects share half of the response's variance evenly (effects of
 a factor's levels are evenly spaced), and products and interactions have no effect.
@@ -79,7 +80,13 @@ MANY_COLUMNS = 20
 PLANNED_DRAWS = 250
 """Draws of each chain in a trial of a plan (chosen): an interval's width is then known within some
 six percent, and differs by more from one release to the next."""
+PLANNED_RHAT = 1.05
+"""R-hat above which a trial of a plan counts as not converged (chosen: chains are short, and a mean
+width needs less)."""
 
+SINGULAR, TINY = 1e-9, 1e-300
+"""Eigenvalue of a Gram matrix of columns of length one, and squared length, that are zero
+(chosen)."""
 PROPOSALS, MAX_BATCHES = 2000, 500
 """Draws from the prior in one batch, and batches before giving up: a million in all (chosen)."""
 REACH = 4
@@ -111,11 +118,12 @@ def run_planned(
 ) -> Outcome:
     """Infer the trials of a plan by ``exact``, with short chains and no second attempt.
 
-    A plan shows means over trials, to which a trial that has not converged adds little.
+    The plan says how many trials had not converged.
     """
     post = factor_exact.run(trials.problem, seed, CHAINS, PLANNED_DRAWS, progress, attempts=(1,))
     flat = [post.draws[name].reshape(len(trials.truth), -1) for name in trials.names]
-    return Outcome(np.stack(flat, axis=-1), len(post.unconverged) / len(trials.truth))
+    rhat = np.stack([np.ravel(post.rhat[name]) for name in trials.names])
+    return Outcome(np.stack(flat, axis=-1), float((rhat > PLANNED_RHAT).any(axis=0).mean()))
 
 
 def table_bounds(problem: FactorProblem) -> dict[str, Bounds]:
@@ -220,7 +228,12 @@ class FactorScene:
         return noisy_trials(rng, problem, self.sums, np.tile(truth, (len(self.sums), 1)), self.n)
 
     def _least_squares(self, gram: np.ndarray, level: float) -> Coverage:
-        """Return widths and coverage of the intervals of least squares."""
+        """Return widths and coverage of the intervals of least squares, where it has an answer."""
+        answered = _has_full_rank(gram[:, :-1, :-1])
+        if not answered.any():
+            nothing = np.full(gram.shape[1], np.nan)
+            return Coverage(level, nothing, nothing, 0)
+        gram = gram[answered]
         inverse = np.linalg.inv(gram[:, :-1, :-1])
         cross = gram[:, :-1, -1]
         theta = np.einsum("tij,tj->ti", inverse, cross)
@@ -233,6 +246,21 @@ class FactorScene:
         truth = np.append(self.truth.theta, self.truth.sigma**2)
         held = np.abs(estimate - truth) <= half
         return Coverage(level, held.mean(axis=0), 2 * half.mean(axis=0), len(held))
+
+    def cautions(self) -> tuple[str, ...]:
+        """Return what is to be known of simulated tables to which least squares has no answer."""
+        empty = int((~_has_full_rank(self.plain[:, :-1, :-1])).sum())
+        if not empty:
+            return ()
+        rest = (
+            "so no width without privacy is known"
+            if empty == len(self.plain)
+            else "which the widths without privacy leave out"
+        )
+        return (
+            f"In {empty} of {len(self.plain)} simulated tables some level has no record, or terms "
+            f"of the formula cannot be told apart, {rest}. Join rare levels, or leave a term out.",
+        )
 
     def width_without_privacy(self, seed: int, level: float) -> np.ndarray:
         """Return mean widths of least squares of the records as they are."""
@@ -251,6 +279,13 @@ class FactorScene:
             for c in self.problem.design
         }
         return {**width, "sigma2": reach**2 / 4}
+
+
+def _has_full_rank(gram: np.ndarray) -> np.ndarray:
+    """Return of every Gram matrix whether no column is a combination of others."""
+    size = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2), TINY))
+    scaled = gram / size[:, :, None] / size[:, None, :]
+    return np.asarray(np.linalg.eigvalsh(scaled)[:, 0] > SINGULAR)
 
 
 def noisy_trials(
