@@ -42,6 +42,8 @@ LEARNT, MOSTLY_PRIOR, UPPER_BOUND = "learnt from data", "mostly prior", "upper b
 """What can be said of a parameter of the population."""
 DECILE = 0.1
 """Share of the groups in the top and in the bottom decile."""
+QUARTILES_APART = 1.3489795
+"""Distance of the quartiles of a normal law, in its deviations."""
 MAX_RANKS = 2 * 10**8
 """Ranks that are held in memory together (chosen: 0.8 GB); beyond, draws are thinned."""
 MAX_COLLINEARITY = 1e-6
@@ -53,7 +55,7 @@ class PopulationPosterior:
     """Draws of the population's parameters, arrays (chain, draw) by name.
 
     ``prior_draws`` holds draws of the same parameters from the prior, of any number, to compare
-    with. ``deviations`` names those parameters that are deviations between groups. ``variance``
+    with (of regressions: given the scales of the columns, which the release tells soonest). ``deviations`` names those parameters that are deviations between groups. ``variance``
     holds, by parameter of the groups, the variance between groups about what their features say:
     one number, or one per group. ``features`` are the public ones, None for none.
 
@@ -175,13 +177,14 @@ class PopulationPosterior:
         """Return 1 - (posterior variance)/(variance between groups), by parameter, one per group.
 
         Near 1 a group's own records speak; near 0 (or below, where the population's mean is itself
-        uncertain) the population does.
+        uncertain) the population does. Posterior variances are those of normal laws with the same
+        quartiles, since tails may be so long that there is none.
 
         Args:
             draws: of the groups' parameters, arrays (group, chain, draw) by name.
         """
         return {
-            name: 1 - draws[name].var(axis=(-2, -1)) / np.asarray(between)
+            name: 1 - _robust_variance(draws[name]) / np.asarray(between)
             for name, between in self.variance.items()
         }
 
@@ -189,6 +192,12 @@ class PopulationPosterior:
 def _quartile_distance(values: np.ndarray) -> float:
     low, high = np.quantile(values, (0.25, 0.75))
     return float(high - low)
+
+
+def _robust_variance(draws: np.ndarray) -> np.ndarray:
+    """Return the variance of a normal law with the quartiles of the draws, of every group."""
+    low, high = np.quantile(draws, (0.25, 0.75), axis=(-2, -1))
+    return np.asarray(((high - low) / QUARTILES_APART) ** 2)
 
 
 def _tails(interval: float) -> tuple[float, float]:

@@ -214,7 +214,7 @@ class Population:
     says how much a few groups differ.
 
     Linear regression: spreads in the units of the coefficients, where "intercept" stands for the
-    line's level at the middle of the covariates' bounds, not at zero. Families of one column: the
+    line's level at the covariates' mean over all groups, not at zero. Families of one column: the
     spread of a share is relative to its largest possible, √(mean (1 - mean)), that of a rate
     relative to the mean; coefficients are of log odds, or of the log rate.
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from experiments.pooling import tracts
 from noisewise import priors
 from noisewise.artifact import ArgumentError
-from noisewise.inference.population import PublicFeatures
+from noisewise.inference.population import PopulationPosterior, PublicFeatures
 from noisewise.models.linear_regression import pooled_population, pooled_simulate
-from noisewise.models.linear_regression.pooled_posterior import PooledQuestion
+from noisewise.models.linear_regression.pooled_posterior import PooledQuestion, prior_population
+from noisewise.models.linear_regression.problem import Units
 from noisewise.models.linear_regression.simulate import pooled_scene
 from noisewise.numerics.gram_packing import unpack
 
@@ -46,6 +48,39 @@ def test_sums_of_many_records_give_back_the_coefficients_of_every_group() -> Non
         error = np.sqrt(np.exp(drawn.log_variance[g]) * np.diag(inverse) / 1e8)
         slack = 5 * error + 40 * asked.regression.noise_scale / 1e8 * np.abs(inverse).sum(axis=1)
         assert (np.abs(theta - drawn.theta[g]) < slack).all()
+
+
+def test_a_given_spread_is_in_the_user_s_units_at_the_covariates_mean() -> None:
+    """Bounds of unequal widths, far from zero: medians of half-t laws with two degrees."""
+    asked = question(100)
+    units = Units(np.array([2010.0, 0.0, 50.0]), np.array([10.0, 1.0, 50.0]))
+    given = priors.Population(spread={"pir": 2.0, "intercept": 1.0})
+    asked = replace(asked, regression=replace(asked.regression, units=units), prior=given)
+    law = pooled_population.draw_law(
+        np.random.default_rng(0), asked.shape, asked.problem.prior, 4000
+    )
+    # As reported, at zero; and the level at the population's own mean.
+    drawn = asked.named(law)
+    root = np.asarray(law.factor)[2, :, :, 0]
+    level = 50 * np.sqrt((root**2).sum(axis=0))
+    middle = stats.t(2).ppf(0.75)
+    assert np.median(drawn["sd of pir"]) == pytest.approx(2.0 * middle, rel=0.1)
+    assert np.median(level) == pytest.approx(1.0 * middle, rel=0.1)
+
+
+def test_knowing_the_units_alone_is_not_to_have_learnt() -> None:
+    """Slopes, deviations and correlations of the prior, in columns that use little of the box."""
+    asked = replace(question(100), prior=priors.Population())
+    rng = np.random.default_rng(0)
+    units = np.log([0.02, 0.03, 0.05, 1.0]) + rng.normal(0, 0.1, (2000, 4))
+    prior = asked.problem.prior
+    after = pooled_population.draw_law(rng, asked.shape, prior, 2000, units)
+    after = after._replace(x_mean=after.x_mean * 0.01 - 0.6)
+    before = prior_population(asked, after)
+    drawn = {name: v[None] for name, v in asked.named(after).items()}
+    judged = PopulationPosterior(drawn, before).judgement
+    known = {name for name, said in judged.items() if said == "learnt from data"}
+    assert known == {"mean of group means of pir", "mean of group means of age"}
 
 
 def test_trials_are_whole_releases_and_know_the_population(

@@ -20,7 +20,7 @@ so that every deviation is half-t with two degrees of freedom, flat at zero, and
     p(T) ∝ |T|^(-(ν_t + 2p)/2) Π_k (1/A_k) (ν_t (T⁻¹)_kk + A_k⁻²)^(-(ν_t + p)/2).
 
 With scales in units of the box, groups whose columns use a small part of their bounds were drawn to
-a wrong population: 60 to 72 % of their slopes were covered (docs/evidence-small-areas.md).
+a wrong population, and intervals missed (docs/evidence-small-areas.md).
 
 *Coordinates* φ of ψ: B; the rows of factors in polar form (deviation, direction g), deviations
 themselves for T, F_c, w and Ω, whose density is flat at zero; their logarithms for Σ₀;
@@ -295,9 +295,21 @@ def draw_units(rng: np.random.Generator, d: int, number: int) -> np.ndarray:
 
 
 def draw_law(
-    rng: np.random.Generator, shape: PopulationShape, prior: PopulationPrior, number: int
+    rng: np.random.Generator,
+    shape: PopulationShape,
+    prior: PopulationPrior,
+    number: int,
+    units: np.ndarray | None = None,
 ) -> PopulationLaw:
-    """Draw populations from the hyperprior, as many as chains."""
+    """Draw populations from the hyperprior, as many as chains.
+
+    Args:
+        rng: the analyst's own randomness.
+        shape: of the population.
+        prior: the hyperprior.
+        number: of populations.
+        units: log a, log b and log g (number, d + 2), where these are known.
+    """
     d, p = shape.d, shape.p
 
     def chains_last(array: np.ndarray) -> jax.Array:
@@ -310,7 +322,7 @@ def draw_law(
         df = np.full(number, DEGREES + size - 1)
         return chains_last(draw_inverse_wishart_factors(rng, root, df))
 
-    units = draw_units(rng, d, number)
+    units = draw_units(rng, d, number) if units is None else units
     a, b = np.exp(units[:, :d]), np.exp(units[:, d])
     slopes = np.exp(0.5 * units[:, d + 1])[:, None] * b[:, None] / a
     given = [np.asarray(side)[:, 0, 0] for side in prior]

@@ -254,9 +254,10 @@ def run(
     }
     post = posterior_from_user(regression, user, rhat, ess, "exact", details)
     names, drawn = (*regression.x, "intercept"), named(sampled.phi)
+    flat = jnp.asarray(np.moveaxis(sampled.phi, 1, 0).reshape(sampled.phi.shape[1], -1))
     population = PopulationPosterior(
         drawn,
-        prior_population(question),
+        prior_population(question, pooled_population.law_of(flat, shape)),
         deviations=tuple(name for name in drawn if name.startswith("sd of ")),
         variance={name: _between(drawn, name, features) for name in names},
         features=features,
@@ -285,18 +286,36 @@ def _user_draws(
 
 
 def _between(drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures) -> np.ndarray:
-    """Return the mean variance between groups about what features say."""
-    value = (drawn[f"sd of {name}"] ** 2).mean()
+    """Return the median variance between groups about what features say.
+
+    Deviations have half-t tails, so that a mean of their squares may not exist.
+    """
+    value = drawn[f"sd of {name}"] ** 2
     if features.parent is not None:
-        value = value + (drawn[f"sd of {name} between {features.parent}"] ** 2).mean()
-    return np.asarray(value)
+        value = value + drawn[f"sd of {name} between {features.parent}"] ** 2
+    return np.asarray(np.median(value))
 
 
-def prior_population(question: PooledQuestion) -> dict[str, np.ndarray]:
-    """Return draws of the population before any release was seen, by name."""
+def prior_population(question: PooledQuestion, law: PopulationLaw) -> dict[str, np.ndarray]:
+    """Return draws of the population before any release was seen, given its units, by name.
+
+    Units are taken from a posterior: sums tell the scales of columns long before they tell
+    anything of slopes, and a prior of slopes in unknown units is so wide that these would seem
+    learnt. Where covariates lie is taken from there too, since lines are reported at zero.
+
+    Args:
+        question: groups, features and hyperprior.
+        law: draws of the posterior (flat).
+    """
     rng = np.random.default_rng(0)
+    some = np.linspace(0, law.level.shape[0] - 1, PRIOR_DRAWS).round().astype(int)
+    units = np.asarray(law.log_units)[:, some, 0].T
     prior = question.problem.prior
-    return question.named(pooled_population.draw_law(rng, question.shape, prior, PRIOR_DRAWS))
+    before = pooled_population.draw_law(rng, question.shape, prior, PRIOR_DRAWS, units)
+    own = question.named(before)
+    there = question.named(before._replace(x_mean=law.x_mean[:, some]))
+    means = [f"mean of group means of {name}" for name in question.regression.x]
+    return {**there, **{name: own[name] for name in means}}
 
 
 def prior_draws(question: PooledQuestion, number: int, seed: int = 0) -> dict[str, np.ndarray]:
