@@ -182,3 +182,35 @@ def test_every_page_is_in_the_navigation() -> None:
     assert "](gallery/index.md)" in home
     for page in listed:
         assert page.startswith(("index", "evidence-", "gallery/")) or f"]({page})" in home, page
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports when it is imported itself."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_every_module_that_imports_jax_makes_its_settings() -> None:
+    """Directly or through another: sums of 10⁸ records do not fit single precision."""
+    settings = "noisewise.numerics.jax_settings"
+    names = {
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path
+        for path in SOURCE.rglob("*.py")
+    }
+    imports = {name: imported(path) for name, path in names.items()}
+
+    def reached(name: str) -> set[str]:
+        found, new = set[str](), {name}
+        while new:
+            found |= new
+            new = {m for n in new for m in imports[n] if m in imports} - found
+        return found
+
+    for name, modules in imports.items():
+        if any(m.split(".")[0] == "jax" for m in modules):
+            assert settings in reached(name), name

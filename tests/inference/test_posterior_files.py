@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -166,6 +168,21 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         nw.load_posterior(tmp_path / "text.nc")
     with pytest.raises(ArgumentError, match="posterior"):
         nw.load_posterior(tmp_path)
+
+
+def test_stored_regressions_are_read_and_reported_without_jax(tmp_path: Path) -> None:
+    """Importing it takes as long as all the rest."""
+    path = regression().save(tmp_path / "p.nc")
+    script = (
+        "import sys; sys.modules['jax'] = None\n"
+        "import noisewise as nw\n"
+        f"post = nw.load({str(path)!r})\n"
+        "print(post.summary(), post.predict({'dose': 1.0}).interval(0.9))\n"
+        f"nw.report.save(post, {str(tmp_path / 'p.html')!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "p.html").stat().st_size > 1000
 
 
 def test_half_a_file_is_never_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,8 +168,7 @@ def test_levels_without_a_record_are_said(share: float, said: str) -> None:
         )  # fmt: skip
 
     guesses = {"town": {"a": 0.5, "b": 0.5 - share, "c": share}}
-    asked = {"methods": ["naive"], "trials": 10, "guesses": guesses}
-    plan = nw.plan(at, 300, [1.0], **asked)
+    plan = nw.plan(at, 300, [1.0], methods=["naive"], trials=10, guesses=guesses)
     assert said in plan.warnings[0]
     assert np.isfinite(list(plan.without.values())).all() == (share > 0)
 

@@ -10,13 +10,9 @@ k(a, b) = exp(-|a - b|²/2). Near zero (and then of either sign) where the laws 
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp, rel_entr
-
-import noisewise.numerics  # noqa: F401  (float64)
 
 SUM_TOLERANCE = 1e-8
 """How far probabilities may be from adding up to 1 (chosen)."""
@@ -45,28 +41,22 @@ def mmd2(p: np.ndarray, q: np.ndarray) -> np.ndarray:
             f"p, q: must both be (…, draw, parameter) of one shape, not {p.shape} and {q.shape}"
         )
     lead = p.shape[:-2]
-    flat = (p.reshape(-1, *p.shape[-2:]), q.reshape(-1, *q.shape[-2:]))
-    return np.asarray(_each_mmd2(*flat)).reshape(lead)
-
-
-@jax.jit
-def _each_mmd2(p: jax.Array, q: jax.Array) -> jax.Array:
     # One pair after the other: a kernel matrix of 2000 draws is 32 MB.
-    each: jax.Array = jax.lax.map(lambda pair: _one_mmd2(*pair), (p, q))
-    return each
+    pairs = zip(p.reshape(-1, *p.shape[-2:]), q.reshape(-1, *q.shape[-2:]), strict=True)
+    return np.array([_one_mmd2(*pair) for pair in pairs]).reshape(lead)
 
 
-def _one_mmd2(p: jax.Array, q: jax.Array) -> jax.Array:
+def _one_mmd2(p: np.ndarray, q: np.ndarray) -> float:
     m = p.shape[0]
     apart = (
         _normal_kernel(p, p) + _normal_kernel(q, q) - _normal_kernel(p, q) - _normal_kernel(q, p)
     )
-    return (apart.sum() - jnp.trace(apart)) / (m * (m - 1))
+    return float((apart.sum() - np.trace(apart)) / (m * (m - 1)))
 
 
-def _normal_kernel(a: jax.Array, b: jax.Array) -> jax.Array:
+def _normal_kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
-    return jnp.exp(-jnp.maximum(squares, 0) / 2)
+    return np.asarray(np.exp(-np.maximum(squares, 0) / 2))
 
 
 def kl(p: np.ndarray, q: np.ndarray) -> float:

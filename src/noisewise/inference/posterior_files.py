@@ -194,7 +194,7 @@ def _posterior(content: Mapping[str, Group]) -> Posterior:
         "population": _population(content, said, *groups),
     }
     model, attributes = _model_and_attributes(said)
-    return models.find(model).analyst().restore(common, attributes)
+    return models.find(model).restore(common, attributes)
 
 
 def _population(

@@ -330,6 +330,13 @@ class Model:
         part: Simulator[Any] = self._file("simulate").SIMULATOR
         return part
 
+    def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Posterior:
+        """Return a posterior that was read from a file, as ``Analyst.restore`` does.
+
+        A model overrides this where that takes less than the analyst's part, which imports JAX.
+        """
+        return self.analyst().restore(common, attributes)
+
     def readers(self) -> Mapping[bytes, Callable[[Path], Result]]:
         """Return who reads the model's own file formats, by the bytes they begin with."""
         return {}

@@ -1,38 +1,20 @@
 """Small linear algebra, distributions and convergence measures that the samplers share.
 
-Importing this package changes global settings of JAX: float64, and a compilation cache on disk.
-``configure_jax`` is the one place in noisewise that does so. BLAS threads and numpyro's caches are
-looked after here, too.
+``jax_settings`` changes JAX's global settings: every module that imports JAX imports it, directly
+or through another. BLAS threads and numpyro's caches are looked after here. What reads results
+needs no JAX, and this package imports none until a sampler does.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
-
-import jax
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
-
-
-def configure_jax() -> None:
-    """Switch JAX to float64 and, unless the user chose one, give it a compilation cache on disk.
-
-    Sums of 10⁸ records are compared with noise of size 1, which single precision cannot hold.
-    Compiling takes longer than most samplings; a second process should not wait for it again. The
-    cache lies under ``$XDG_CACHE_HOME/noisewise/jax`` (by default ``~/.cache/noisewise/jax``).
-    """
-    config: Any = jax.config
-    config.update("jax_enable_x64", True)
-    if not config.jax_compilation_cache_dir:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        config.update("jax_compilation_cache_dir", str(Path(home) / "noisewise" / "jax"))
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
@@ -69,6 +51,10 @@ class CompiledLoop(Protocol):
 
 def numpyro_sampling_loop() -> CompiledLoop:
     """Return the compiled function in whose cache numpyro's sampling loops are held."""
+    import jax
+
+    import noisewise.numerics.jax_settings  # noqa: F401
+
     body: Callable[..., Any] = import_module("numpyro.util")._fori_collect_loop
     return cast(CompiledLoop, jax.jit(body, static_argnums=(0, 1), donate_argnums=3))
 
@@ -81,6 +67,3 @@ def clear_numpyro_loops() -> None:
     process the system's limit (65,530) is reached, and the process ends without a message.
     """
     numpyro_sampling_loop().clear_cache()
-
-
-configure_jax()

@@ -14,6 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
+
 _CPU_OPTIONS: dict[str, Any] = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,

@@ -3,19 +3,24 @@
 A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner, "Rank-normalization, folding, and
 localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16 (2021).
 For JAX arrays in JAX, so that tens of thousands of posteriors are judged on the GPU that sampled
-them; for NumPy arrays in NumPy, because XLA's sort on a CPU is twenty times slower.
+them; for NumPy arrays in NumPy, because XLA's sort on a CPU is twenty times slower. Where nothing
+was sampled, as in judging stored draws, JAX is not imported.
 """
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtri as jax_ndtri
 from scipy.special import ndtri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
 
 Array = Any
 """A JAX or a NumPy array."""
@@ -39,23 +44,37 @@ def diagnose_groups(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     On a GPU where there is one: a CPU takes minutes for tens of thousands of groups.
     """
-    judge = diagnose if jax.default_backend() == "cpu" else _diagnosed_there
+    judge = _diagnosed_there if _has_accelerator() else diagnose
     starts = range(0, len(draws), GROUPS_PER_DIAGNOSIS)
     parts = [judge(draws[i : i + GROUPS_PER_DIAGNOSIS]) for i in starts]
     rhat, ess = zip(*parts, strict=True)
     return np.concatenate(rhat), np.concatenate(ess)
 
 
+def _has_accelerator() -> bool:
+    """Return whether JAX is in use, and on something else than a CPU."""
+    jax = sys.modules.get("jax")
+    return jax is not None and jax.default_backend() != "cpu"
+
+
 def _diagnosed_there(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rhat, ess = _compiled(jnp.asarray(draws, float))
+    rhat, ess = _compiled()(draws.astype(float))
     return np.asarray(rhat), np.asarray(ess)
 
 
-_compiled = jax.jit(diagnose)
+@cache
+def _compiled() -> Callable[[np.ndarray], tuple[Array, Array]]:
+    import jax
+
+    return jax.jit(diagnose)
 
 
 def _namespace(array: Array) -> ModuleType:
-    return jnp if isinstance(array, jax.Array) else np
+    if isinstance(array, np.ndarray):
+        return np
+    import jax.numpy as jnp
+
+    return jnp
 
 
 def _normal_scores(draws: Array) -> tuple[Array, Array]:
@@ -71,7 +90,9 @@ def _normal_scores(draws: Array) -> tuple[Array, Array]:
         scores = np.empty_like(flat)
         np.put_along_axis(scores, order, np.broadcast_to(ndtri(known), flat.shape), axis=-1)
     else:
-        scores = jax_ndtri(known)[jnp.argsort(order, axis=-1)]
+        from jax.scipy.special import ndtri as jax_ndtri
+
+        scores = jax_ndtri(known)[xp.argsort(order, axis=-1)]
     return scores.reshape(draws.shape), middle.mean(axis=-1)
 
 
@@ -111,4 +132,6 @@ def _ess(draws: Array) -> Array:
 
 
 def _running_minimum(pairs: jax.Array) -> jax.Array:
+    import jax
+
     return jax.lax.cummin(pairs, axis=pairs.ndim - 1)

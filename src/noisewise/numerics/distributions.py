@@ -33,6 +33,8 @@ import numpy as np
 from jax.scipy.special import log_ndtr
 from scipy.special import log_ndtr as numpy_log_ndtr
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
+
 _Attempts = tuple[jax.Array, jax.Array, jax.Array]
 """Values, which of them are accepted, and the next key."""
 

@@ -17,6 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
+
 Array = Any
 """A NumPy or a JAX array."""
 

@@ -19,6 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
+
 UNROLLED = 6
 """Up to this many rows the loops are written out; above that LAPACK wins and compiles faster
 (chosen)."""

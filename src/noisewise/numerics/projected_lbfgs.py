@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
+
 HISTORY = 20
 """Pairs of steps and gradient changes kept (chosen)."""
 ARMIJO = 1e-4

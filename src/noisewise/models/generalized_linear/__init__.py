@@ -18,11 +18,14 @@ whose releases these models read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from noisewise.artifact import Release, ReleaseError
 from noisewise.artifact.validation import shown, text
 from noisewise.models.base import Model, register
+
+if TYPE_CHECKING:
+    from noisewise.inference.results import Posterior
 
 
 class LogisticRegressionRelease(Release):
@@ -54,6 +57,12 @@ class _GeneralizedModel(Model):
     def check_bounds(self, release: Release, y: str) -> None:
         """Raise a ReleaseError unless the bounds of the response fit the model."""
         raise NotImplementedError
+
+    def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Posterior:
+        """Return a posterior that was read from a file."""
+        from noisewise.models.generalized_linear.posterior import restored
+
+        return restored(common, attributes)
 
 
 @register

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from noisewise.artifact import ArgumentError, Censored, Release
-from noisewise.artifact.validation import text
 from noisewise.formula import parse
 from noisewise.models.base import Analyst, Method, Question
 from noisewise.models.generalized_linear import clt, naive
 from noisewise.models.generalized_linear.links import LINKS
-from noisewise.models.generalized_linear.posterior import (
-    CovariateMoments,
-    GeneralizedPosterior,
-    posterior_class,
-)
+from noisewise.models.generalized_linear.posterior import GeneralizedPosterior, restored
 from noisewise.models.generalized_linear.problem import GeneralizedProblem, generalized_problem
 from noisewise.models.linear_regression import LEAST_RECORDS
 
@@ -69,29 +62,7 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
         self, common: Mapping[str, Any], attributes: Mapping[str, Any]
     ) -> GeneralizedPosterior:
         """Return a posterior that was read from a file."""
-        if not isinstance(attributes["x"], list) or attributes["link"] not in LINKS:
-            raise ValueError("the covariates are no list, or the link is unknown")
-        x = tuple(text(column, "x") for column in attributes["x"])
-        y, link = text(attributes["y"], "y"), attributes["link"]
-        if set(common["draws"]) != {*x, "intercept"}:
-            raise ValueError("the draws are not those of the covariates")
-        if any(y not in release.bounds for release in common["releases"]):
-            raise ValueError("the response is not in the release")
-        _check_shift(common["details"].get("shape_shift", {}), (*x, "intercept"))
-        moments = CovariateMoments.from_attributes(attributes["moments"], len(x))
-        groups = 1 if common["keys"] is None else len(common["keys"])
-        if len(moments.mean) != groups:
-            raise ValueError("moments are not of as many groups")
-        return posterior_class(link)(**common, link=link, x=x, y=y, moments=moments)
-
-
-def _check_shift(shift: object, names: Sequence[str]) -> None:
-    """Raise a ValueError unless a file's shape shift is a number for each name, or one a group."""
-    if not isinstance(shift, Mapping) or not set(shift) <= set(names):
-        raise ValueError("the shape shift is not of the coefficients")
-    for values in shift.values():
-        if np.asarray(values).dtype.kind not in "if" or np.ndim(values) > 1:
-            raise ValueError("the shape shift is no number")
+        return restored(common, attributes)
 
 
 def _columns(written: object, release: Release) -> dict[str, Any]:

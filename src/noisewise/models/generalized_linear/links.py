@@ -34,6 +34,7 @@ import numpy as np
 from jax.scipy.special import expit, ndtr
 from jax.scipy.stats import norm
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
 from noisewise.models.generalized_linear.response_laws import LARGEST_LOG_RATE
 
 MIXTURE_TERMS = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.artifact.user_warnings import warn_user
+from noisewise.artifact.validation import text
 from noisewise.inference.results import Posterior, Prediction, by_name
 from noisewise.models.generalized_linear.covariate_nodes import (
     CovariateNodes,
@@ -557,3 +558,30 @@ def _deviations_without_noise(
         covariance = np.linalg.inv(precision + np.diag(deviations**-2.0))
         found[:, g] = np.sqrt(np.diagonal(change.T @ covariance @ change))
     return by_name(names, found, problem.keys)
+
+
+def restored(common: Mapping[str, Any], attributes: Mapping[str, Any]) -> GeneralizedPosterior:
+    """Return a posterior that was read from a file; a ValueError where it cannot be one."""
+    if not isinstance(attributes["x"], list) or attributes["link"] not in RESPONSE_LAWS:
+        raise ValueError("the covariates are no list, or the link is unknown")
+    x = tuple(text(column, "x") for column in attributes["x"])
+    y, link = text(attributes["y"], "y"), attributes["link"]
+    if set(common["draws"]) != {*x, "intercept"}:
+        raise ValueError("the draws are not those of the covariates")
+    if any(y not in release.bounds for release in common["releases"]):
+        raise ValueError("the response is not in the release")
+    _check_shift(common["details"].get("shape_shift", {}), (*x, "intercept"))
+    moments = CovariateMoments.from_attributes(attributes["moments"], len(x))
+    groups = 1 if common["keys"] is None else len(common["keys"])
+    if len(moments.mean) != groups:
+        raise ValueError("moments are not of as many groups")
+    return posterior_class(link)(**common, link=link, x=x, y=y, moments=moments)
+
+
+def _check_shift(shift: object, names: Sequence[str]) -> None:
+    """Raise a ValueError unless a file's shape shift is a number for each name, or one a group."""
+    if not isinstance(shift, Mapping) or not set(shift) <= set(names):
+        raise ValueError("the shape shift is not of the coefficients")
+    for values in shift.values():
+        if np.asarray(values).dtype.kind not in "if" or np.ndim(values) > 1:
+            raise ValueError("the shape shift is no number")

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
 from noisewise.models.graphical_model.structure import Clique, Structure
 
 

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.models.graphical_model.structure import Clique, Structure, split

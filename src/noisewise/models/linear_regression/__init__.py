@@ -42,6 +42,7 @@ from noisewise.models.base import Model, register
 
 if TYPE_CHECKING:
     from noisewise.formula import Formula
+    from noisewise.inference.results import Posterior
 
 LEAST_RECORDS = 3
 """Records of a group without which nothing can be inferred of it (chosen)."""
@@ -59,6 +60,12 @@ class LinearRegression(Model):
     statistics = ("gram", "cell-sums")
     release_type = LinearRegressionRelease
     asked_as: ClassVar[Mapping[str, Mapping[str, Any]]] = {"linear": {}}
+
+    def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Posterior:
+        """Return a posterior that was read from a file."""
+        from noisewise.models.linear_regression.posterior import restored
+
+        return restored(common, attributes)
 
     def check(self, release: Release) -> None:
         """Raise a ReleaseError unless the sums of x and y, or of the formula, are there."""

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Censored, Level, Release, validation
+from noisewise.artifact import ArgumentError, Censored, Release
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
-from noisewise.formula import DesignColumn, parse
+from noisewise.formula import parse
 from noisewise.inference.population import PublicFeatures
 from noisewise.inference.results import MAX_NAMED, Posterior, Result
 from noisewise.models.base import Analyst, Method, Progress, Question
@@ -28,7 +28,11 @@ from noisewise.models.linear_regression.censoring import KNOWING_CUTS
 from noisewise.models.linear_regression.factor_problem import FactorProblem, factor_problem
 from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
 from noisewise.models.linear_regression.pooled_posterior import PooledQuestion, population_prior
-from noisewise.models.linear_regression.posterior import RegressionPosterior, clamping_by_formula
+from noisewise.models.linear_regression.posterior import (
+    RegressionPosterior,
+    clamping_by_formula,
+    restored,
+)
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     combined_problem,
@@ -177,15 +181,7 @@ class RegressionAnalyst(Analyst[Any]):
         self, common: Mapping[str, Any], attributes: Mapping[str, Any]
     ) -> RegressionPosterior:
         """Return a posterior that was read from a file."""
-        levels = {
-            factor: validation.levels(listed, f"levels of {factor}")
-            for factor, listed in attributes.get("levels", {}).items()
-        }
-        design = tuple(_design_column(c, levels) for c in attributes.get("design", ()))
-        x = tuple(attributes["x"])
-        if design and tuple(c.name for c in design[:-1]) != x:
-            raise ValueError("x and the design name unlike columns")
-        return RegressionPosterior(**common, x=x, y=attributes["y"], design=design, levels=levels)
+        return restored(common, attributes)
 
 
 def _perhaps_too_few(problem: RegressionProblem) -> tuple[str, ...]:
@@ -237,19 +233,6 @@ def _formula(release: Release, question: Question) -> str | None:
         raise ArgumentError("x: must be one or more columns by name, and y another")
     names = [c if c.isidentifier() else f"`{c}`" for c in columns]
     return f"{names[0]} ~ {' + '.join(names[1:])}"
-
-
-def _design_column(
-    content: Mapping[str, Any], levels: Mapping[str, tuple[Level, ...]]
-) -> DesignColumn:
-    """Return a column of the design as a file holds it; a ValueError where it cannot be one."""
-    pairs = tuple((factor, code) for factor, code in content["levels"])
-    for factor, code in pairs:
-        if factor not in levels or not isinstance(code, int) or not 0 <= code < len(levels[factor]):
-            raise ValueError("a column of the design has an unknown level")
-    numeric = tuple(validation.text(c, "design") for c in content["numeric"])
-    name, term = (validation.text(content[word], "design") for word in ("name", "term"))
-    return DesignColumn(name, numeric, pairs, term)
 
 
 ANALYST = RegressionAnalyst()

@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import noisewise.numerics.jax_settings  # noqa: F401  # float64
 from noisewise.models.linear_regression.factor_structure import Structure
 
 CELL_SHARE = 0.5

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release
+from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
@@ -394,3 +394,29 @@ def _expected_within(mean: np.ndarray, deviation: np.ndarray, bounds: Bounds) ->
     half = bounds.half_width
     boxed = clamped_margin((mean - bounds.centre) / half, deviation / half, True, True)
     return bounds.centre + half * boxed.mean
+
+
+def restored(common: Mapping[str, Any], attributes: Mapping[str, Any]) -> RegressionPosterior:
+    """Return a posterior that was read from a file; a ValueError where it cannot be one."""
+    levels = {
+        factor: validation.levels(listed, f"levels of {factor}")
+        for factor, listed in attributes.get("levels", {}).items()
+    }
+    design = tuple(_design_column(c, levels) for c in attributes.get("design", ()))
+    x = tuple(attributes["x"])
+    if design and tuple(c.name for c in design[:-1]) != x:
+        raise ValueError("x and the design name unlike columns")
+    return RegressionPosterior(**common, x=x, y=attributes["y"], design=design, levels=levels)
+
+
+def _design_column(
+    content: Mapping[str, Any], levels: Mapping[str, tuple[Level, ...]]
+) -> DesignColumn:
+    """Return a column of the design as a file holds it; a ValueError where it cannot be one."""
+    pairs = tuple((factor, code) for factor, code in content["levels"])
+    for factor, code in pairs:
+        if factor not in levels or not isinstance(code, int) or not 0 <= code < len(levels[factor]):
+            raise ValueError("a column of the design has an unknown level")
+    numeric = tuple(validation.text(c, "design") for c in content["numeric"])
+    name, term = (validation.text(content[word], "design") for word in ("name", "term"))
+    return DesignColumn(name, numeric, pairs, term)
