@@ -6,4 +6,5 @@ python -m experiments.pooling two --groups 500 --epsilon 1 --trials 4
 python -m experiments.pooling tails --groups 500 --epsilon 1 --trials 4
 python -m experiments.pooling sbc --groups 8 --epsilon 1 --trials 150 --processes 2
 python -m experiments.pooling speed --groups 500 --epsilon 1
+python -m experiments.pooling.real_table --data FOLDER
 """
