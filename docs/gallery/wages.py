@@ -9,22 +9,11 @@ raises wages by 9 %, and women earn 18 % less than men with the same schooling.
 
 # %%
 import numpy as np
-import pandas as pd
 
 import noisewise as nw
 
-rng = np.random.default_rng(4)
-n = 54_875
-sex = rng.choice(["female", "male"], n, p=[0.48, 0.52])
-schooling = np.clip(rng.normal(12.5, 2.6, n).round(), 6, 20)
+people = nw.datasets.wages(people=54_875, seed=4).to_pandas()
 truth = {"schooling": np.log(1.09), "C(sex)[T.female]": np.log(0.82)}
-log_wage = (
-    1.85
-    + truth["schooling"] * schooling
-    + truth["C(sex)[T.female]"] * (sex == "female")
-    + rng.normal(0, 0.45, n)
-)
-people = pd.DataFrame({"log_wage": log_wage, "schooling": schooling, "sex": sex})
 people.head()
 
 # %% [markdown]
@@ -82,7 +71,9 @@ print(f"Women, at the same schooling: {-mean:.1f} % less ({-high:.1f} to {-low:.
 # %%
 import matplotlib.pyplot as plt
 
-design = np.column_stack([schooling, sex == "female", np.ones(n)])
+n = len(people)
+design = np.column_stack([people["schooling"], people["sex"] == "female", np.ones(n)])
+design, log_wage = design.astype(float), people["log_wage"].to_numpy()
 gram = np.linalg.inv(design.T @ design)
 plain = gram @ design.T @ log_wage
 residual = log_wage - design @ plain

@@ -104,7 +104,8 @@ def public(given: Grades, which: str) -> PublicFeatures:
     ones = np.ones((len(given.n), 1))
     if which == "none":
         return PublicFeatures(ones)
-    values, names = given.places, ("clarity", "colour")
+    values = given.places
+    names: tuple[str, ...] = ("clarity", "colour")
     if which == "size":
         values, names = np.column_stack([values, np.log(given.n)]), (*names, "log size")
     middle, unit = values.mean(axis=0), values.std(axis=0)
@@ -140,8 +141,8 @@ def trial(given: Grades, settings: argparse.Namespace, number: int) -> dict[str,
     if post.population is None:
         raise RuntimeError("no population")
     table = post.population.summary()
-    deviation = table.loc["sd of lc", ["mean", "lower", "upper"]]
-    row["sd of slopes"] = [round(float(v), 3) for v in deviation]
+    deviation = table.loc["sd of lc", ["mean", "lower", "upper"]].to_numpy(float)
+    row["sd of slopes"] = deviation.round(3).tolist()
     row["rhat"], row["ess"] = round(float(table["rhat"].max()), 4), round(float(table["ess"].min()))
     return row | {"sweeps": post.details["sweeps"]}
 

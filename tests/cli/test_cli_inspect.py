@@ -184,6 +184,10 @@ def test_demo(noisewise: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert f"   {folder / 'report.html'}\n" in ended.out
     assert "differential privacy" in (folder / "report.html").read_text()
     assert nw.load_posterior(folder / "posterior.nc").converged
+    # The finding: women earn 18 % less.
+    women = re.search(r"women, beside men\s+│ exact\s+│\s+-(\d+)", ended.out)
+    assert women is not None
+    assert 15 <= int(women[1]) <= 21
     # Of a hundred files: exact holds the slope of the table in nearly all, naive in few.
     held = {
         line.split()[1]: int(line.split()[3])

@@ -194,6 +194,7 @@ def estimator(release: LinearRegressionRelease) -> None:
 def data() -> None:
     """Make tables. PyArrow ships no types, so that these are ``Any`` to every type checker."""
     nw.datasets.social_mobility(tracts=5)
+    nw.datasets.wages(people=100)
     nw.datasets.hour_segments(nw.datasets.wifi_log(users=5, days=2))
 
 
