@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from experiments.real_tables.study import CELLS, Row, cell
+from experiments.real_tables.study import CELLS, PRIORS, Row, cell
 from experiments.real_tables.tables import Question, questions, study_arguments
 
 
@@ -52,7 +52,7 @@ def main() -> None:
             rows += fresh
             if given.out:
                 given.out.write_text(json.dumps([asdict(row) for row in rows]))
-    for prior in ("scale-free", "conjugate"):
+    for prior in PRIORS:
         print(judgement([row for row in rows if row.prior == prior]))
 
 

@@ -83,17 +83,26 @@ def together(problems: Sequence[RegressionProblem]) -> RegressionProblem:
     return replace(problems[0], z=z, n=n, keys=tuple(range(len(n))))
 
 
+PRIORS = ("scale-free", "conjugate")
+"""The default of ``exact``, and the one that was the default before."""
+
+
 def cell(
-    questions: Sequence[Question], n: int, epsilon: float, samples: int, seed: int
+    questions: Sequence[Question],
+    n: int,
+    epsilon: float,
+    samples: int,
+    seed: int,
+    priors: Sequence[str] = PRIORS,
 ) -> list[Row]:
-    """Return all regressions with the same number of covariates in one cell, by both defaults."""
+    """Return all regressions with the same number of covariates in one cell, by these defaults."""
     q = questions[0].records.shape[1]
     rng = np.random.default_rng([seed, q, n, int(10 * epsilon)])
     asked = [(question, f) for question in questions for f in FACTORS]
     made = [noisy(rng, question, f, n, epsilon, samples) for question, f in asked]
     joint = together([m[0] for m in made])
     table = []
-    for prior in ("scale-free", "conjugate"):
+    for prior in priors:
         post = exact.run(replace(joint, scale_free=prior == "scale-free"), seed, 4, 500)
         unconverged = set(post.unconverged)
         bad = np.array([k in unconverged for k in range(len(joint.n))])

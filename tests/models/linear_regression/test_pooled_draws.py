@@ -59,7 +59,9 @@ def test_groups_are_moved_to_the_user_s_units_some_at_a_time(
     np.testing.assert_allclose(drawn, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("late", "expected"), [(0, 1000), (2, 4000), (100, pooled_exact.MAX_SWEEPS)])
+@pytest.mark.parametrize(
+    ("late", "expected"), [(0, 1000), (2, 4000), (100, pooled_exact.MAX_SWEEPS)]
+)
 def test_sweeps_go_on_until_groups_have_settled(
     monkeypatch: pytest.MonkeyPatch, late: int, expected: int
 ) -> None:
