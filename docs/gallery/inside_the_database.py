@@ -110,7 +110,7 @@ sums = pd.DataFrame(
 )
 same = (sums.nunique(axis="columns") == 1).all()
 print("every source gives the same sums, to the last bit:", same)
-sums
+sums.round(6)
 
 # %% [markdown]
 # ## What is refused
@@ -136,8 +136,8 @@ some = {
     for name, source in sources.items()
 }
 for name, release in some.items():
-    counted = release.table().set_index("statistic").loc["n"]
-    print(f"{name}: {release.where}, {counted['value']:.0f} records (noise scale {counted['noise_scale']:.0f})")
+    counted = release.table().set_index("statistic").loc["n"].round()
+    print(f"{name}: {release.where}, n = {counted['value']}, noise {counted['noise_scale']}")
 
 # %% [markdown]
 # ## The analyst does not see the difference
@@ -165,5 +165,5 @@ if "Spark" in sources:
 # ## What not to conclude
 #
 # That three releases of one table cost as little as one: here they would cost three times ε, which
-# [a ledger](../howto-ledger.md) would have counted. And that the engine protects anyone: who may ask
-# it for other sums, or for the sums without the noise, sees everything.
+# [a ledger](../howto-ledger.md) would have counted. And that the engine protects anyone: who may
+# ask it for other sums, or for the sums without the noise, sees everything.

@@ -67,12 +67,16 @@ share = {name: post.draws[f"p[{name}]"].reshape(len(asked), -1) for name in answ
 def told(draws):
     """Return means and 95 % intervals of draws, one row per region."""
     low, high = np.quantile(draws, [0.025, 0.975], axis=1)
-    return pd.DataFrame({"mean": draws.mean(axis=1), "lower": low, "upper": high}, index=list(asked))
+    return pd.DataFrame(
+        {"mean": draws.mean(axis=1), "lower": low, "upper": high}, index=list(asked)
+    )
 
 
 of_answers = told(share["yes"] / (share["yes"] + share["no"]))
 of_answers["wider"] = (of_answers["upper"] - of_answers["lower"]) / (
-    2 * 1.96 * np.sqrt(of_answers["mean"] * (1 - of_answers["mean"]))
+    2
+    * 1.96
+    * np.sqrt(of_answers["mean"] * (1 - of_answers["mean"]))
     / np.sqrt(released["asked"] * (1 - told(share["no answer"])["mean"]))
 )
 print("yes, among those who answered; wider: times the usual interval of so many answers")

@@ -152,5 +152,6 @@ print(*(both.cautions or ["no cautions"]), sep="\n")
 # That texture makes tumours malignant, or that a doctor should use this curve: 569 biopsies of one
 # clinic are no sample of patients elsewhere. That a wide interval of an odds ratio means a weak
 # effect: look at the average effect. And two clusters within one column, such as pictures from two
-# microscopes, would make slopes too large without any caution ([measured](../evidence-generalized-linear.md#shapes)).
-# More in [the guide](../howto-logistic.md).
+# microscopes, would make slopes too large
+# ([measured](../evidence-generalized-linear.md#shapes)). More in
+# [the guide](../howto-logistic.md).
