@@ -136,8 +136,9 @@ some = {
     for name, source in sources.items()
 }
 for name, release in some.items():
-    counted = release.table().set_index("statistic").loc["n"].round()
-    print(f"{name}: {release.where}, n = {counted['value']}, noise {counted['noise_scale']}")
+    counted = release.table().set_index("statistic").loc["n"]
+    n, noise = counted["value"], counted["noise_scale"]
+    print(f"{name}: {release.where}, n = {n:.0f}, with noise of scale {noise:.0f}")
 
 # %% [markdown]
 # ## The analyst does not see the difference
