@@ -177,7 +177,7 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = [*docs.rglob("*.md"), *(script.with_suffix(".md") for script in scripts)]
     assert sorted(listed) == sorted(str(page.relative_to(docs)) for page in pages)
     kinds = re.findall(r"^  - (\w[\w ]*):$", navigation, flags=re.MULTILINE)
-    assert kinds == ["Tutorials", "Gallery", "How to", "Reference", "Explanation"]
+    assert kinds == ["Tutorials", "How to", "Reference", "Explanation", "Gallery"]
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert "](gallery/index.md)" in home
     for page in listed:

@@ -92,5 +92,13 @@ for method in ("exact", "naive"):
 # %% [markdown]
 # ## What it means
 #
-# A plan is as good as the guess: try a second one. Widths move with it, the order of the budgets
-# hardly does. More in [how to choose ε](../howto-epsilon.md).
+# Where the curve of `exact` lies far above the dotted line, more budget buys narrower intervals;
+# where it nearly touches, only more people would.
+# More in [how to choose ε](../howto-epsilon.md).
+#
+# ## What not to conclude
+#
+# That the real release will give just these widths. A plan is as good as the guess: try a second
+# one. Widths move with it, the order of the budgets hardly does. Nor does a check see whether the
+# real table follows the model: its records are simulated from it. And what a small ε is worth to
+# the people in the table is not on this page: that is decided by whoever answers for the data.

@@ -118,7 +118,14 @@ above.head(8).round(2)
 # ## What it means
 #
 # Noise of one release would drown a small district by itself. Together they tell how much
-# districts differ, and that is what a small one needs to know about itself. What pooling cannot
-# do is protect a list of extremes: the highest and the lowest are drawn towards the others, and
-# their intervals miss more often than those of the rest. More in
-# [the guide to small areas](../howto-small-areas.md).
+# districts differ, and that is what a small one needs to know about itself: its interval is as wide
+# as its own noisy sums and those of all others allow. An interval of a rank says how far the list
+# may be read.
+#
+# ## What not to conclude
+#
+# That the first of the list is the best. The highest and the lowest are drawn towards the others,
+# and their intervals miss more often than those of the rest: a list of extremes is where errors
+# gather. Nor that districts *cause* these differences: families choose where they live. And
+# pooling takes small districts to be like the others; where they differ more, intervals of small
+# ones miss. More in [the guide to small areas](../howto-small-areas.md#what-to-know).

@@ -89,3 +89,17 @@ figure.suptitle("95 % intervals from two releases; the dashed line is the truth"
 post = nw.infer(released(0.3))
 low, high = post.summary().loc["years", ["lower", "upper"]]
 print(f"one release with ε = 0.3: {low:.3f} to {high:.3f}, {high - low:.3f} wide")
+
+# %% [markdown]
+# ## What it means
+#
+# An analyst should use all releases of a table that there are, in one call: the interval from both
+# is, as a rule, narrower than that from either. Averaging the two answers by hand would forget that
+# they come from the same people, whose scatter does not average out.
+#
+# ## What not to conclude
+#
+# That releasing twice is free because the second release only adds a little. The guarantee that
+# people have is for the sum of both ε, whether or not anybody combines the files. And two releases
+# of two *different* tables, such as last year's employees and this year's, are not releases of the
+# same records: `same_population=True` would be wrong there, and nothing in the files would tell.

@@ -99,7 +99,13 @@ axis.set_title("Drawn records beside the people they stand for")
 # ## What it means
 #
 # Drawn records are as private as the tables: nobody's record is among them, and drawing more costs
-# nothing. They hold what the tables hold, and what follows from it; two columns without a common
-# table, as region and work, go together in drawn records only as far as age makes them, whatever
-# they do among people. And they are a point estimate: whoever needs intervals takes them from the
-# model itself (`method="bayes"`), or from sums that were released for the question.
+# nothing. They hold what the tables hold, and what follows from it.
+#
+# ## What not to conclude
+#
+# Two columns without a common table, as region and work, go together in drawn records only as far
+# as age makes them, whatever they do among people: nothing can be learnt from drawn records about
+# such a pair. And they are a point estimate. A regression on 30,000 drawn records gives intervals
+# as if 30,000 people had been asked and nothing had been hidden, which is wrong twice. Whoever
+# needs intervals takes them from the model itself (`method="bayes"`), or from sums that were
+# released for the question.

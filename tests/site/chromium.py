@@ -107,6 +107,12 @@ class Chromium:
         """Write the whole page as PNG."""
         height = self._value("document.documentElement.scrollHeight")
         width = self._value("innerWidth")
+        # A window as tall as the page: else what scrolls by itself is not painted further down.
+        self._ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        self._value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         taken = self._ask("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         path.write_bytes(base64.b64decode(taken["data"]))
