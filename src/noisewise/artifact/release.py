@@ -14,6 +14,7 @@ from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds, Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
+from noisewise.artifact.readable_numbers import readable
 from noisewise.artifact.release_forms import release_type
 from noisewise.artifact.statistics import MAX_ROWS, Statistic
 from noisewise.artifact.validation import Level
@@ -276,7 +277,7 @@ class Release:
         head = ("group", "statistic", "value", "noise scale")
         first = self.table().head(MAX_NOTEBOOK_ROWS)
         rows = [
-            ("" if key is None else str(key), str(name), f"{value:.6g}", f"{scale:.4g}")
+            ("" if key is None else str(key), str(name), readable(value, 6), readable(scale))
             for key, name, value, scale in first.itertuples(index=False)
         ]
         grouped = self.groups is not None

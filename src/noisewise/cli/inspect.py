@@ -12,6 +12,7 @@ from rich.table import Table
 
 from noisewise.artifact import Block, Bounds, Censored, PartitionRelease, QuantileSum, Release
 from noisewise.artifact.guarantee import noise_sd
+from noisewise.artifact.readable_numbers import probability, probability_range, readable
 from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.options import AsJson
 
@@ -127,9 +128,11 @@ def show(release: Release, console: Console) -> None:
 
 
 def _show_answer(answer: dict[str, Any], searched: bool, console: Console) -> None:
+    said = readable if searched else probability
+    between = _between if searched else probability_range
     for value, (low, high) in zip(answer["answer"], answer["noise_interval_90"], strict=True):
         console.print(
-            f"answer: {value:.4g} ({low:.4g} to {high:.4g}: 90 % of the noise in the value)"
+            f"answer: {said(value)} ({between(low, high)}: 90 % of the noise in the value)"
         )
     if searched:
         console.print(
@@ -137,6 +140,10 @@ def _show_answer(answer: dict[str, Any], searched: bool, console: Console) -> No
         )
     for caution in answer["cautions"]:
         console.print(f"caution: {caution}", style="yellow")
+
+
+def _between(lower: float, upper: float) -> str:
+    return f"{readable(lower)} to {readable(upper)}"
 
 
 def _population(release: Release) -> str:
@@ -171,9 +178,9 @@ def _table(release: Release, block: Block) -> Table:
         value = row["typical_size"] if row["value"] is None else row["value"]
         table.add_row(
             row["statistic"],
-            f"{value:.6g}",
-            f"{row['noise_sd']:.4g}",
-            "-" if row["signal_to_noise"] is None else f"{row['signal_to_noise']:.3g}",
+            readable(value, 6),
+            readable(row["noise_sd"]),
+            "-" if row["signal_to_noise"] is None else readable(row["signal_to_noise"], 3),
         )
     if len(listed) > MAX_COMPONENTS:
         table.caption = f"and {len(listed) - MAX_COMPONENTS} more"

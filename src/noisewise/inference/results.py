@@ -17,6 +17,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.clamping import clamping_in_words
+from noisewise.artifact.readable_numbers import readable
 from noisewise.inference.population import PopulationPosterior, exceedance, ranks
 
 if TYPE_CHECKING:
@@ -341,6 +342,8 @@ class Posterior(Result):
         """
         import pandas as pd
 
+        from noisewise.inference.summary_table import SummaryTable
+
         if not 0 < interval < 1:
             raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
         tails = (1 - interval) / 2, (1 + interval) / 2
@@ -363,7 +366,8 @@ class Posterior(Result):
                 frame.insert(0, "group", list(self.keys))
             frames.append(frame)
         table = pd.concat(frames, ignore_index=True)
-        return table.set_index(["group", "parameter"] if self.keys is not None else "parameter")
+        named = ["group", "parameter"] if self.keys is not None else "parameter"
+        return SummaryTable(table.set_index(named))
 
     @property
     def shrinkage(self) -> dict[str, np.ndarray]:
@@ -501,7 +505,7 @@ class Posterior(Result):
         rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()
         names = [c for c in rows if c in ("group", "parameter")]
         shown = [
-            (*(str(row[c]) for c in names), *(f"{row[c]:.4g}" for c in numbers))
+            (*(str(row[c]) for c in names), *(readable(row[c]) for c in numbers))
             for _, row in rows.iterrows()
         ]
         return notebook.fragment(

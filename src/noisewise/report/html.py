@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.atomic_file import atomic_write
+from noisewise.artifact.readable_numbers import readable
 from noisewise.artifact.version import VERSION
 
 SHOWN_ROWS = 30
@@ -22,7 +23,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 def number(value: float) -> str:
     """Return a number with four digits: enough to read, and no more than the noise deserves."""
-    return "–" if not np.isfinite(value) else f"{value:.4g}"
+    return "–" if not np.isfinite(value) else readable(value)
 
 
 def text(tag: str, content: str, css: str = "") -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from noisewise.artifact import Bounds, Censored, Release
 from noisewise.artifact.guarantee import noise_sd
+from noisewise.artifact.readable_numbers import probability
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -184,7 +185,7 @@ def calibration(check: Check | None) -> str:
     verdict = cautions + html.verdict(check.recommended is not None, check.advice)
     rows = [
         (
-            m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i], m.p_values[i],
+            m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i], probability(m.p_values[i]),
             m.width[i],
         )
         for m in check.methods

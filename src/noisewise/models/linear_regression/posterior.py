@@ -117,14 +117,12 @@ class RegressionPosterior(Posterior):
         table = super().summary(interval)
         if not self.design:
             return table
-        from noisewise.models.linear_regression.coefficient_table import CoefficientTable
-
         # Computing them without a formula would mean sampling again, so they are left out.
         if self.without_noise is not None:
             alone = self.without_noise()
             without = np.concatenate([np.atleast_1d(alone[name]) for name in self.draws])
             table.insert(list(table).index("rhat"), "times_wider", table["sd"] / without)
-        return CoefficientTable(table)
+        return table
 
     def with_reference(self, **references: object) -> RegressionPosterior:
         """Return the posterior with other reference levels: the same draws, named by others.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release
+from noisewise.artifact.readable_numbers import probability
 from noisewise.report import html
 from noisewise.report.pages import promise, release_content
 
@@ -27,7 +28,7 @@ def page(release: Result | Release, check: Check | None = None) -> str:
     values = np.atleast_1d(found.quantile if quantile else found.probability)
     ends = found.band(0.9)
     rows = [
-        (str(i + 1), float(v), float(a), float(b))
+        (str(i + 1), *((float(x) if quantile else probability(float(x))) for x in (v, a, b)))
         for i, (v, (a, b)) in enumerate(zip(values, ends, strict=True))
     ]
     said = {k: ", ".join(v) if isinstance(v, tuple) else v for k, v in release.model.items()}
