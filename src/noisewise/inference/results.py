@@ -17,13 +17,15 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.clamping import clamping_in_words
-from noisewise.artifact.readable_numbers import readable
+from noisewise.artifact.readable_numbers import probability, readable
 from noisewise.inference.population import PopulationPosterior, exceedance, ranks
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from arviz import InferenceData
+
+    from noisewise.inference.new_records import Records
 
 RHAT = 1.01
 """R-hat below which chains are taken to agree (Vehtari et al. 2021)."""
@@ -102,7 +104,7 @@ class Result(ABC):
         """Return what to know before the numbers, a sentence each, without its full stop."""
         return ()
 
-    def predict(self, new_x: Mapping[str, Any] | None = None, *, seed: int = 0) -> Prediction:
+    def predict(self, new_x: Records | None = None, *, seed: int = 0) -> Prediction:
         """Return the distribution of a new record, where the model has one."""
         raise ArgumentError(f"predict: a {self.model_name} result predicts no single record")
 
@@ -133,7 +135,7 @@ class Result(ABC):
         return inference_data(self.draws, None)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
     """Draws of a new y (and of its mean), shaped like the posterior's draws.
 
@@ -152,6 +154,16 @@ class Prediction:
 
     draws: np.ndarray
     expected: np.ndarray
+
+    def __repr__(self) -> str:
+        """Say where the new record will lie; of several, how many they are."""
+        if self.draws.ndim > 2:
+            return f"<Prediction of {self.draws.shape[0]} records or groups; see mean, interval>"
+        low, high = self.interval(0.9)
+        return (
+            f"<Prediction {readable(float(self.mean))}; a new record lies between {readable(low)} "
+            f"and {readable(high)} with probability 90 %>"
+        )
 
     @property
     def mean(self) -> np.ndarray:
@@ -174,11 +186,18 @@ class Prediction:
         return np.moveaxis(np.quantile(values, tails, axis=(-2, -1)), 0, -1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CategoryPrediction(Prediction):
     """A new record's category: ``draws`` holds levels, ``expected`` their probabilities (last)."""
 
     levels: tuple[str | int, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say how probable every level is; of groups, how many they are."""
+        if self.draws.ndim > 2:
+            return f"<Prediction of {self.draws.shape[0]} groups; see probabilities>"
+        told = (f"{level} {probability(float(p))}" for level, p in self.probabilities.items())
+        return f"<Prediction: {', '.join(told)}>"
 
     @property
     def probabilities(self) -> dict[str | int, np.ndarray]:

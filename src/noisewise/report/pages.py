@@ -185,8 +185,8 @@ def calibration(check: Check | None) -> str:
     verdict = cautions + html.verdict(check.recommended is not None, check.advice)
     rows = [
         (
-            m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i], probability(m.p_values[i]),
-            m.width[i],
+            m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i],
+            probability(m.p_values[i]), m.width[i],
         )
         for m in check.methods
         for i, name in enumerate(m.parameters)

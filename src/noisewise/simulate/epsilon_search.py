@@ -119,8 +119,8 @@ def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthT
         return WidthTarget(
             name, width, epsilon,
             f"Already epsilon = {epsilon:.3g} gives intervals for {name} that are "
-            f"{readable(search.seen[epsilon])} wide in the mean, and {width:g} is wanted; no smaller one "
-            "was simulated.",
+            f"{readable(search.seen[epsilon])} wide in the mean, and {width:g} is wanted; no "
+            "smaller one was simulated.",
         )  # fmt: skip
     if epsilon is not None:
         return WidthTarget(
