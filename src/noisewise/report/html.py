@@ -37,6 +37,19 @@ def paragraphs(*content: str) -> str:
     return "".join(text("p", one) for one in content if one)
 
 
+def findings(sentences: Sequence[str]) -> str:
+    """Return the sentences with which a page begins; what stands in backticks is a column."""
+    if not sentences:
+        return ""
+    return f'<div class="findings">{"".join(map(_with_names, sentences))}</div>'
+
+
+def _with_names(sentence: str) -> str:
+    parts = (escape(part) for part in sentence.split("`"))
+    marked = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+    return f"<p>{marked}</p>"
+
+
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table, numbers to the right and words to the left; a long one is folded away."""
     numeric = [

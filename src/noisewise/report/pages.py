@@ -289,6 +289,7 @@ def posterior_page(
     *,
     hills: Sequence[str] | None = None,
     effects: str = "",
+    findings: Sequence[str] = (),
 ) -> str:
     """Return the page of a posterior.
 
@@ -299,8 +300,9 @@ def posterior_page(
         check: of its calibration, where there is one.
         hills: the parameters whose densities are drawn; all unless given.
         effects: what is drawn of the other parameters, the model's own.
+        findings: what was found, in the sentences that the page begins with.
     """
-    lead = html.paragraphs(
+    lead = html.findings(findings) + html.paragraphs(
         f"A posterior by method {post.method!r}, worked out from "
         + ("a public file" if len(post.guarantees) < 2 else f"{len(post.guarantees)} public files")
         + " alone. It accounts for too little data and for the privacy noise together."

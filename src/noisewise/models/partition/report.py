@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release
-from noisewise.artifact.readable_numbers import probability
+from noisewise.artifact.readable_numbers import probability, probability_range
 from noisewise.report import html
 from noisewise.report.pages import promise, release_content
 
@@ -17,6 +17,31 @@ if TYPE_CHECKING:
 
 GIVEN = "; they do not cover a private search that missed"
 """Ends the sentence about the interval of a quantile."""
+
+
+def findings(release: Result | Release) -> list[str]:
+    """Return the answer in a sentence for every question."""
+    if not isinstance(release, PartitionRelease):
+        raise ArgumentError("result: is no answer by partitions")
+    found, model = release.answer(), release.model
+    what = f"`{model.get('coefficient', 'the coefficient')}`"
+    ends = found.band(0.9)
+    hold = "; where it would be without the noise in it, with probability 90 %"
+    if release.family == "posterior-quantile":
+        (low, high), at = ends[0], float(model["probability"])
+        searched = f"{GIVEN}" if not found.cautions else ", and see the cautions below"
+        return [
+            f"With probability {probability(at)} the coefficient of {what} is at most "
+            f"{html.number(found.quantile)} ({html.number(low)} to {html.number(high)}"
+            f"{hold}{searched})."
+        ]
+    values = np.atleast_1d(found.probability)
+    cutoffs = np.atleast_1d(getattr(release.blocks[0].statistic, "at"))  # noqa: B009
+    return [
+        f"The probability that the coefficient of {what} is at most {html.number(float(b))} is "
+        f"{probability(float(v))} ({probability_range(*map(float, pair))}{hold})."
+        for b, v, pair in zip(cutoffs, values, ends, strict=True)
+    ]
 
 
 def page(release: Result | Release, check: Check | None = None) -> str:
@@ -41,7 +66,9 @@ def page(release: Result | Release, check: Check | None = None) -> str:
         rows,
     )
     careful = "".join(html.text("li", c, "warn") for c in found.cautions)
-    lead = html.paragraphs("Answered by random partitions of the table: the release is the answer.")
+    lead = html.findings(findings(release)) + html.paragraphs(
+        "Answered by random partitions of the table: the release is the answer."
+    )
     sections = (
         html.section(
             "result", "The answer", answer, f"<ul>{careful}</ul>" if careful else "", asked
