@@ -257,6 +257,7 @@ def intervals(
     description: str,
     rows: Sequence[tuple[str, float, float, float]],
     zero: bool = True,
+    reference: float | None = None,
 ) -> str:
     """Draw named intervals below each other, each with its mean as a dot.
 
@@ -264,16 +265,19 @@ def intervals(
         description: read out to someone who cannot see it.
         rows: name, lower end, mean and upper end of each.
         zero: whether zero is marked, and in the picture.
+        reference: another value to be marked so.
     """
-    ends = [value for row in rows for value in (row[1], row[3])] + ([0.0] if zero else [])
+    marked = 0.0 if zero else reference
+    ends = [value for row in rows for value in (row[1], row[3])]
+    ends += [] if marked is None else [marked]
     margin = 0.04 * ((max(ends) - min(ends)) or 1.0)
     across = horizontal_scale(min(ends) - margin, max(ends) + margin)
     body, y = [], 14.0
     for name, lower, mean, upper in rows:
         words, y = lines_of_text(4, y, name)
         body.append(words)
-        if zero:
-            at = np.full(2, float(across(0.0)))
+        if marked is not None:
+            at = np.full(2, float(across(marked)))
             body.append(line(at, np.array([y - 12, y]), "reference"))
         body.append(line(across(np.array([lower, upper])), np.full(2, y - 6), "mean"))
         body.append(dot(float(across(mean)), y - 6))

@@ -45,7 +45,8 @@ def findings(sentences: Sequence[str]) -> str:
 
 
 def _with_names(sentence: str) -> str:
-    parts = (escape(part) for part in sentence.split("`"))
+    # A number and its percent sign stay on one line.
+    parts = (escape(part).replace(" %", "\u00a0%") for part in sentence.split("`"))
     marked = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
     return f"<p>{marked}</p>"
 
@@ -93,8 +94,8 @@ def verdict(good: bool, headline: str, *more: str) -> str:
 
 
 def figure(drawing: str, caption: str = "") -> str:
-    """Return a drawing with its caption."""
-    return f"<figure>{drawing}{text('figcaption', caption) if caption else ''}</figure>"
+    """Return a drawing below its caption."""
+    return f"<figure>{text('figcaption', caption) if caption else ''}{drawing}</figure>"
 
 
 def grid(figures: Iterable[str]) -> str:

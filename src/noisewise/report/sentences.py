@@ -166,11 +166,11 @@ def by_group(
     down = [name for name, at in found if at.sign < 0]
     open_ = [name for name, at in found if not at.sign]
     parts = [
-        f"{more} goes with {direction} `{y}` in {_of(names, len(found))}"
+        f"with {direction} `{y}` in {_of(names, len(found))}"
         for direction, names in (("higher", up), ("lower", down))
         if names
     ]
-    clear = "; ".join(parts)
+    clear = f"{more} goes {', and '.join(parts)}" if parts else ""
     unclear = ""
     if open_:
         first = more if not parts else "it"

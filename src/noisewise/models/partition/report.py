@@ -8,6 +8,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, PartitionRelease, Release
 from noisewise.artifact.readable_numbers import probability, probability_range
+from noisewise.artifact.statistics import ProbabilitySums, QuantileSum
 from noisewise.report import html
 from noisewise.report.pages import promise, release_content
 
@@ -23,24 +24,24 @@ def findings(release: Result | Release) -> list[str]:
     """Return the answer in a sentence for every question."""
     if not isinstance(release, PartitionRelease):
         raise ArgumentError("result: is no answer by partitions")
-    found, model = release.answer(), release.model
-    what = f"`{model.get('coefficient', 'the coefficient')}`"
+    found = release.answer()
+    what = f"`{found.statistic.coefficient}`"
     ends = found.band(0.9)
     hold = "; where it would be without the noise in it, with probability 90 %"
-    if release.family == "posterior-quantile":
-        (low, high), at = ends[0], float(model["probability"])
-        searched = f"{GIVEN}" if not found.cautions else ", and see the cautions below"
+    if isinstance(found.statistic, QuantileSum):
+        (low, high), at = ends[0], found.statistic.p
+        searched = ", and see the cautions below" if found.cautions else GIVEN
         return [
             f"With probability {probability(at)} the coefficient of {what} is at most "
             f"{html.number(found.quantile)} ({html.number(low)} to {html.number(high)}"
             f"{hold}{searched})."
         ]
+    assert isinstance(found.statistic, ProbabilitySums)  # noqa: S101  # the other kind
     values = np.atleast_1d(found.probability)
-    cutoffs = np.atleast_1d(getattr(release.blocks[0].statistic, "at"))  # noqa: B009
     return [
         f"The probability that the coefficient of {what} is at most {html.number(float(b))} is "
         f"{probability(float(v))} ({probability_range(*map(float, pair))}{hold})."
-        for b, v, pair in zip(cutoffs, values, ends, strict=True)
+        for b, v, pair in zip(found.statistic.at, values, ends, strict=True)
     ]
 
 
