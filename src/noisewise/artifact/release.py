@@ -201,6 +201,25 @@ class Release:
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
         return release_tables.box_table(self) if units == "box" else release_tables.user_table(self)
 
+    def registry_record(self) -> str:
+        """Return a draft record, in YAML, for a public registry of deployments.
+
+        It says who is protected, how much and how; what only the publisher knows is marked with
+        ``TO FILL IN``.
+
+        Example:
+            >>> import noisewise as nw, pandas as pd
+            >>> release = nw.release.exponential_family(
+            ...     pd.DataFrame({"owns": [0, 1, 1, 1] * 50}), column="owns", family="bernoulli",
+            ...     epsilon=1.0,
+            ... )
+            >>> [line for line in release.registry_record().splitlines() if "epsilon:" in line]
+            ['  epsilon: 1.0']
+        """
+        from noisewise.artifact import registry_record
+
+        return registry_record.registry_record(self)
+
     # -- the file --------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:

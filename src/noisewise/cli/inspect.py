@@ -10,7 +10,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from noisewise.artifact import Block, Bounds, Censored, PartitionRelease, QuantileSum, Release
+from noisewise.artifact import (
+    ArgumentError,
+    Block,
+    Bounds,
+    Censored,
+    PartitionRelease,
+    QuantileSum,
+    Release,
+)
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.readable_numbers import probability, probability_range, readable
 from noisewise.cli.console import plain_console, show_json
@@ -23,10 +31,21 @@ MAX_COMPONENTS = 24
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A release file.")],
     as_json: AsJson = False,
+    registry: Annotated[
+        bool,
+        typer.Option(
+            "--registry",
+            help="Print a draft record for a public registry of deployments, in YAML.",
+        ),
+    ] = False,
 ) -> None:
     """Show what a release file holds: guarantee, statistics, noise against signal."""
+    if registry and as_json:
+        raise ArgumentError("--registry, --json: give one of them")
     release = Release.load(file)
-    if as_json:
+    if registry:
+        typer.echo(release.registry_record(), nl=False)
+    elif as_json:
         show_json(summary(release))
     else:
         show(release, plain_console())
