@@ -254,7 +254,7 @@ class Posterior(Result):
         >>> list(post.summary().columns)
         ['mean', 'sd', 'lower', 'upper', 'rhat', 'ess']
         >>> sorted(post.to_arviz().groups())
-        ['posterior']
+        ['constant_data', 'observed_data', 'posterior', 'posterior_predictive', 'prior']
     """
 
     draws: Mapping[str, np.ndarray]
@@ -499,10 +499,23 @@ class Posterior(Result):
         return table.rename_axis(columns[0] if columns else "group")
 
     def to_arviz(self) -> InferenceData:
-        """Return the draws as ArviZ's own type (dims chain, draw, group)."""
-        from noisewise.inference.arviz import inference_data
+        """Return the draws as ArviZ's own type (dims chain, draw, group), with what belongs to it.
 
-        return inference_data(self.draws, self.keys)
+        Group ``posterior`` is always there. ``prior`` holds draws of the prior, without groups,
+        where the posterior has them (``prior_draws``), which regressions with factors have not.
+        ``posterior_predictive`` holds a new record where that needs no covariates, which is so in
+        families of one column; of others ask ``predict``. ``observed_data`` holds the noisy sums as
+        they were released, and ``constant_data`` the scale of their noise. ``sample_stats`` and the
+        log-likelihood of records do not exist: nobody has the records.
+        """
+        from noisewise.inference import arviz
+
+        data: Any = arviz.inference_data(self.draws, self.keys)
+        if self.prior_draws is not None:
+            before = self.prior_draws(arviz.PRIOR_DRAWS)
+            drawn = {name: np.asarray(values)[None] for name, values in before.items()}
+            data.extend(arviz.inference_data(drawn, None, "prior"))
+        return arviz.add_prediction_and_observed(data, self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a netCDF file that ArviZ and others read; it appears whole or not at all.

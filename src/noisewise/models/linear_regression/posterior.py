@@ -205,11 +205,13 @@ class RegressionPosterior(Posterior):
     def to_arviz(self) -> InferenceData:
         """Return the draws as ArviZ's own type (dims chain, draw, group).
 
-        A term with factors is one variable, its levels along a dimension.
+        A term with factors is one variable, its levels along a dimension. With factors there are
+        groups ``posterior``, ``observed_data`` (the noisy sums) and ``constant_data`` (their
+        noise's scale); without, ``prior`` too. Predictions need covariates: ask ``predict``.
         """
         if not self.levels:
             return super().to_arviz()
-        from noisewise.inference.arviz import labelled_inference_data
+        from noisewise.inference.arviz import add_prediction_and_observed, labelled_inference_data
 
         terms: dict[str, list[DesignColumn]] = {}
         for column in self.design_columns:
@@ -225,7 +227,8 @@ class RegressionPosterior(Posterior):
                 variables[term] = (*group, f"{term}_level"), drawn
             else:
                 variables[term] = group, drawn[..., 0]
-        return labelled_inference_data(variables, coordinates)
+        data = labelled_inference_data(variables, coordinates)
+        return add_prediction_and_observed(data, self)
 
     def _labels(self, columns: Sequence[DesignColumn]) -> list[str]:
         """Return the levels of a term's columns, or their names where levels do not suffice."""
