@@ -274,7 +274,7 @@ def _prediction(post: RegressionPosterior) -> str:
     held = _held(post)
     if held is None:
         return ""
-    limits = post.releases[0].bounds
+    limits = post.releases[0].bounds if post.releases else {}
     numeric = [c for c in post.covariates if c not in post.levels]
     figures = [html.figure(_band(post, c, limits[c], held), f"{post.y} over {c}") for c in numeric]
     figures += [
