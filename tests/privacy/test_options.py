@@ -85,6 +85,14 @@ def test_a_missing_epsilon_is_named_before_anything_else() -> None:
         nw.release.linear_regression(FRAME, x=1, y=2)  # type: ignore[call-arg, arg-type]
 
 
+def test_neighbors_is_neighbours() -> None:
+    form = FORMS["linear_regression"]
+    words = {"epsilon": 1.0, "neighbors": "add-remove"}
+    assert PrivacyOptions.of(form, words).neighbours == "add-remove"
+    with pytest.raises(TypeError, match="are one argument; give it once"):
+        PrivacyOptions.of(form, {**words, "neighbours": "add-remove"})
+
+
 def test_an_unknown_option_is_named_with_those_there_are() -> None:
     with pytest.raises(TypeError, match="argument 'epsilom'; the privacy options are epsilon, mec"):
         nw.release.linear_regression(FRAME, x="a", y="k", epsilom=1)  # type: ignore[call-arg]

@@ -45,6 +45,7 @@ import numpy as np
 
 from noisewise.artifact import validation
 from noisewise.artifact.errors import AbsentError, ArgumentError
+from noisewise.artifact.readable_numbers import probability, probability_range, readable
 from noisewise.artifact.release import Release
 from noisewise.artifact.statistics import PartitionStatistic, ProbabilitySums, QuantileSum
 from noisewise.artifact.user_warnings import warn_user
@@ -65,7 +66,7 @@ USUAL_COVERAGE = 0.5
 """The default of ``posterior_quantile``; the file does not say what was used."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """A private posterior probability or quantile, with an interval for the privacy noise."""
 
@@ -80,6 +81,22 @@ class Answer:
         if not isinstance(self.statistic, ProbabilitySums):
             raise AbsentError("probability: this release holds a posterior quantile: ask .quantile")
         return _plain(self._read(self.sums, self._stretch))
+
+    def __repr__(self) -> str:
+        """Say the answer, and where it would lie without the noise."""
+        searched = isinstance(self.statistic, QuantileSum)
+        values = np.atleast_1d(self.quantile if searched else self.probability)
+        told = []
+        for value, (low, high) in zip(values, self.band(0.9), strict=True):
+            if searched:
+                told.append(f"{readable(value)} ({readable(low)} to {readable(high)})")
+            else:
+                told.append(f"{probability(value)} ({probability_range(low, high)})")
+        what = "quantile" if searched else "probability"
+        return (
+            f"<Posterior {what} {', '.join(told)}; in brackets where it would be without the "
+            "noise, with probability 90 %>"
+        )
 
     @property
     def _stretch(self) -> float:

@@ -14,6 +14,7 @@ from noisewise.artifact import validation
 from noisewise.artifact.bounds import Bounds, Selection
 from noisewise.artifact.errors import ArgumentError, ReleaseError
 from noisewise.artifact.guarantee import Guarantee, Noise
+from noisewise.artifact.readable_numbers import readable
 from noisewise.artifact.release_forms import release_type
 from noisewise.artifact.statistics import MAX_ROWS, Statistic
 from noisewise.artifact.validation import Level
@@ -200,6 +201,25 @@ class Release:
             raise ArgumentError(f"units: must be 'box' or 'user', not {units!r}")
         return release_tables.box_table(self) if units == "box" else release_tables.user_table(self)
 
+    def registry_record(self) -> str:
+        """Return a draft record, in YAML, for a public registry of deployments.
+
+        It says who is protected, how much and how; what only the publisher knows is marked with
+        ``TO FILL IN``.
+
+        Example:
+            >>> import noisewise as nw, pandas as pd
+            >>> release = nw.release.exponential_family(
+            ...     pd.DataFrame({"owns": [0, 1, 1, 1] * 50}), column="owns", family="bernoulli",
+            ...     epsilon=1.0,
+            ... )
+            >>> [line for line in release.registry_record().splitlines() if "epsilon:" in line]
+            ['  epsilon: 1.0']
+        """
+        from noisewise.artifact import registry_record
+
+        return registry_record.registry_record(self)
+
     # -- the file --------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -276,7 +296,7 @@ class Release:
         head = ("group", "statistic", "value", "noise scale")
         first = self.table().head(MAX_NOTEBOOK_ROWS)
         rows = [
-            ("" if key is None else str(key), str(name), f"{value:.6g}", f"{scale:.4g}")
+            ("" if key is None else str(key), str(name), readable(value, 6), readable(scale))
             for key, name, value, scale in first.itertuples(index=False)
         ]
         grouped = self.groups is not None

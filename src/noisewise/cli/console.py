@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from noisewise.artifact.readable_numbers import readable
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -66,7 +68,7 @@ def frame_table(frame: pd.DataFrame, title: str | None = None, more: str = "") -
         table.add_column(str(name), justify="right" if number else "left", overflow="fold")
     for row in frame.head(MAX_ROWS).itertuples(index=False):
         cells = zip(numeric.values(), row, strict=True)
-        table.add_row(*(f"{cell:.4g}" if number else str(cell) for number, cell in cells))
+        table.add_row(*(readable(cell) if number else str(cell) for number, cell in cells))
     if len(frame) > MAX_ROWS:
         table.caption = f"and {len(frame) - MAX_ROWS} more{more}"
     return table

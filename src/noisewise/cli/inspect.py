@@ -10,8 +10,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from noisewise.artifact import Block, Bounds, Censored, PartitionRelease, QuantileSum, Release
+from noisewise.artifact import (
+    ArgumentError,
+    Block,
+    Bounds,
+    Censored,
+    PartitionRelease,
+    QuantileSum,
+    Release,
+)
 from noisewise.artifact.guarantee import noise_sd
+from noisewise.artifact.readable_numbers import probability, probability_range, readable
 from noisewise.cli.console import plain_console, show_json
 from noisewise.cli.options import AsJson
 
@@ -22,10 +31,21 @@ MAX_COMPONENTS = 24
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A release file.")],
     as_json: AsJson = False,
+    registry: Annotated[
+        bool,
+        typer.Option(
+            "--registry",
+            help="Print a draft record for a public registry of deployments, in YAML.",
+        ),
+    ] = False,
 ) -> None:
     """Show what a release file holds: guarantee, statistics, noise against signal."""
+    if registry and as_json:
+        raise ArgumentError("--registry, --json: give one of them")
     release = Release.load(file)
-    if as_json:
+    if registry:
+        typer.echo(release.registry_record(), nl=False)
+    elif as_json:
         show_json(summary(release))
     else:
         show(release, plain_console())
@@ -127,9 +147,11 @@ def show(release: Release, console: Console) -> None:
 
 
 def _show_answer(answer: dict[str, Any], searched: bool, console: Console) -> None:
+    said = readable if searched else probability
+    between = _between if searched else probability_range
     for value, (low, high) in zip(answer["answer"], answer["noise_interval_90"], strict=True):
         console.print(
-            f"answer: {value:.4g} ({low:.4g} to {high:.4g}: 90 % of the noise in the value)"
+            f"answer: {said(value)} ({between(low, high)}: 90 % of the noise in the value)"
         )
     if searched:
         console.print(
@@ -137,6 +159,10 @@ def _show_answer(answer: dict[str, Any], searched: bool, console: Console) -> No
         )
     for caution in answer["cautions"]:
         console.print(f"caution: {caution}", style="yellow")
+
+
+def _between(lower: float, upper: float) -> str:
+    return f"{readable(lower)} to {readable(upper)}"
 
 
 def _population(release: Release) -> str:
@@ -171,9 +197,9 @@ def _table(release: Release, block: Block) -> Table:
         value = row["typical_size"] if row["value"] is None else row["value"]
         table.add_row(
             row["statistic"],
-            f"{value:.6g}",
-            f"{row['noise_sd']:.4g}",
-            "-" if row["signal_to_noise"] is None else f"{row['signal_to_noise']:.3g}",
+            readable(value, 6),
+            readable(row["noise_sd"]),
+            "-" if row["signal_to_noise"] is None else readable(row["signal_to_noise"], 3),
         )
     if len(listed) > MAX_COMPONENTS:
         table.caption = f"and {len(listed) - MAX_COMPONENTS} more"

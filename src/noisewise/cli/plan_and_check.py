@@ -17,6 +17,7 @@ from rich.table import Table
 from typer.core import TyperCommand
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.readable_numbers import probability, readable
 from noisewise.cli import model_commands
 from noisewise.cli.console import lines_of_progress, plain_console, show_json
 from noisewise.cli.messages import in_shell_words
@@ -215,7 +216,7 @@ def show_plan(plan: Plan) -> None:
         f"{settings['what']}, {settings['n']:,} records, {settings['trials']} simulated releases "
         "for every epsilon"
     )
-    guess = ", ".join(f"{k} = {v:.4g}" for k, v in plan.guess.items())
+    guess = ", ".join(f"{k} = {readable(v)}" for k, v in plan.guess.items())
     console.print(f"Assumed: {guess}")
     console.print(_width_table(plan))
     for warning in plan.warnings:
@@ -236,13 +237,13 @@ def _width_table(plan: Plan) -> Table:
         for i, method in enumerate(plan.methods):
             rows = (plan.row(epsilon, method, name) for epsilon in plan.epsilons)
             cells = (_width_cell(r, plan.tells_coverage) for r in rows)
-            last = f"{without:.3g}" if i == 0 else ""
+            last = readable(without, 3) if i == 0 else ""
             table.add_row(name if i == 0 else "", method, *cells, last)
     return table
 
 
 def _width_cell(row: Row, tells_coverage: bool) -> str:
-    return f"{row.width:.3g}" + (f" ({row.coverage:.0%})" if tells_coverage else "")
+    return readable(row.width, 3) + (f" ({row.coverage:.0%})" if tells_coverage else "")
 
 
 def check(
@@ -317,7 +318,7 @@ def show_check(result: Check) -> None:
         table.add_column(name, justify="right")
     for m in result.methods:
         for i, name in enumerate(m.parameters):
-            numbers = f"{m.coverage[i]:.3f}", f"{m.width[i]:.4g}", f"{m.p_values[i]:.3g}"
+            numbers = f"{m.coverage[i]:.3f}", readable(m.width[i]), probability(m.p_values[i])
             table.add_row(m.method if i == 0 else "", name, *numbers)
     console.print(table)
     for m in result.methods:

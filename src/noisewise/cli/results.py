@@ -215,7 +215,7 @@ def _read(path: Path, result: Result) -> list[Point]:
         raise ArgumentError(f"--csv: {str(path)!r} cannot be read: {error}") from None
     absent = [c for c in covariates if c not in frame]
     if absent:
-        hint = "" if len(frame.columns) > 1 else " (columns must be separated by commas)"
+        hint = "" if len(frame.columns) > 1 else "; columns must be separated by commas"
         raise ArgumentError(
             f"--csv: {str(path)!r} has no column {absent[0]!r}; it has: "
             f"{', '.join(map(repr, frame.columns))}{hint}"

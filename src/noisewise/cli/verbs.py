@@ -7,8 +7,12 @@ import typer
 from noisewise import __version__
 from noisewise.cli import demo, infer, inspect, ledger, plan_and_check, release, reproduce, results
 
+SPELLINGS = {"neighbors": "neighbours"}
+"""Other spellings of options."""
+
 app = typer.Typer(
     name="noisewise",
+    context_settings={"token_normalize_func": lambda word: SPELLINGS.get(word, word)},
     help="Differentially private releases, and inference that is honest about their noise.",
     no_args_is_help=True,
     add_completion=False,

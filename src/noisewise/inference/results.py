@@ -17,12 +17,15 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.artifact.clamping import clamping_in_words
+from noisewise.artifact.readable_numbers import probability, readable
 from noisewise.inference.population import PopulationPosterior, exceedance, ranks
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from arviz import InferenceData
+
+    from noisewise.inference.new_records import Records
 
 RHAT = 1.01
 """R-hat below which chains are taken to agree (Vehtari et al. 2021)."""
@@ -101,7 +104,7 @@ class Result(ABC):
         """Return what to know before the numbers, a sentence each, without its full stop."""
         return ()
 
-    def predict(self, new_x: Mapping[str, Any] | None = None, *, seed: int = 0) -> Prediction:
+    def predict(self, new_x: Records | None = None, *, seed: int = 0) -> Prediction:
         """Return the distribution of a new record, where the model has one."""
         raise ArgumentError(f"predict: a {self.model_name} result predicts no single record")
 
@@ -132,7 +135,7 @@ class Result(ABC):
         return inference_data(self.draws, None)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
     """Draws of a new y (and of its mean), shaped like the posterior's draws.
 
@@ -151,6 +154,16 @@ class Prediction:
 
     draws: np.ndarray
     expected: np.ndarray
+
+    def __repr__(self) -> str:
+        """Say where the new record will lie; of several, how many they are."""
+        if self.draws.ndim > 2:
+            return f"<Prediction of {self.draws.shape[0]} records or groups; see mean, interval>"
+        low, high = self.interval(0.9)
+        return (
+            f"<Prediction {readable(float(self.mean))}; a new record lies between {readable(low)} "
+            f"and {readable(high)} with probability 90 %>"
+        )
 
     @property
     def mean(self) -> np.ndarray:
@@ -173,11 +186,18 @@ class Prediction:
         return np.moveaxis(np.quantile(values, tails, axis=(-2, -1)), 0, -1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CategoryPrediction(Prediction):
     """A new record's category: ``draws`` holds levels, ``expected`` their probabilities (last)."""
 
     levels: tuple[str | int, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say how probable every level is; of groups, how many they are."""
+        if self.draws.ndim > 2:
+            return f"<Prediction of {self.draws.shape[0]} groups; see probabilities>"
+        told = (f"{level} {probability(float(p))}" for level, p in self.probabilities.items())
+        return f"<Prediction: {', '.join(told)}>"
 
     @property
     def probabilities(self) -> dict[str | int, np.ndarray]:
@@ -234,7 +254,7 @@ class Posterior(Result):
         >>> list(post.summary().columns)
         ['mean', 'sd', 'lower', 'upper', 'rhat', 'ess']
         >>> sorted(post.to_arviz().groups())
-        ['posterior']
+        ['constant_data', 'observed_data', 'posterior', 'posterior_predictive', 'prior']
     """
 
     draws: Mapping[str, np.ndarray]
@@ -341,6 +361,8 @@ class Posterior(Result):
         """
         import pandas as pd
 
+        from noisewise.inference.summary_table import SummaryTable
+
         if not 0 < interval < 1:
             raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
         tails = (1 - interval) / 2, (1 + interval) / 2
@@ -363,7 +385,8 @@ class Posterior(Result):
                 frame.insert(0, "group", list(self.keys))
             frames.append(frame)
         table = pd.concat(frames, ignore_index=True)
-        return table.set_index(["group", "parameter"] if self.keys is not None else "parameter")
+        named = ["group", "parameter"] if self.keys is not None else "parameter"
+        return SummaryTable(table.set_index(named))
 
     @property
     def shrinkage(self) -> dict[str, np.ndarray]:
@@ -476,10 +499,23 @@ class Posterior(Result):
         return table.rename_axis(columns[0] if columns else "group")
 
     def to_arviz(self) -> InferenceData:
-        """Return the draws as ArviZ's own type (dims chain, draw, group)."""
-        from noisewise.inference.arviz import inference_data
+        """Return the draws as ArviZ's own type (dims chain, draw, group), with what belongs to it.
 
-        return inference_data(self.draws, self.keys)
+        Group ``posterior`` is always there. ``prior`` holds draws of the prior, without groups,
+        where the posterior has them (``prior_draws``), which regressions with factors have not.
+        ``posterior_predictive`` holds a new record where that needs no covariates, which is so in
+        families of one column; of others ask ``predict``. ``observed_data`` holds the noisy sums as
+        they were released, and ``constant_data`` the scale of their noise. ``sample_stats`` and the
+        log-likelihood of records do not exist: nobody has the records.
+        """
+        from noisewise.inference import arviz
+
+        data: Any = arviz.inference_data(self.draws, self.keys)
+        if self.prior_draws is not None:
+            before = self.prior_draws(arviz.PRIOR_DRAWS)
+            drawn = {name: np.asarray(values)[None] for name, values in before.items()}
+            data.extend(arviz.inference_data(drawn, None, "prior"))
+        return arviz.add_prediction_and_observed(data, self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a netCDF file that ArviZ and others read; it appears whole or not at all.
@@ -501,7 +537,7 @@ class Posterior(Result):
         rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()
         names = [c for c in rows if c in ("group", "parameter")]
         shown = [
-            (*(str(row[c]) for c in names), *(f"{row[c]:.4g}" for c in numbers))
+            (*(str(row[c]) for c in names), *(readable(row[c]) for c in numbers))
             for _, row in rows.iterrows()
         ]
         return notebook.fragment(

@@ -346,6 +346,11 @@ class Model:
         written: str = self._file("report").page(result, check)
         return written
 
+    def findings(self, result: Result | Release) -> tuple[str, ...]:
+        """Return what was found, in plain sentences; none where the model has no words for it."""
+        told = getattr(self._file("report"), "findings", None)
+        return () if told is None else tuple(told(result))
+
     def _file(self, name: str) -> ModuleType:
         """Return one of the folder's files, imported when it is first asked for."""
         address = _address(type(self), name)

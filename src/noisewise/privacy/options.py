@@ -145,6 +145,7 @@ class PrivacyOptions:
             TypeError: an unknown option, or a required one that is missing; as Python would.
         """
         names = option_names(form)
+        given = _british(given)
         for name in given:
             if name not in names:
                 raise TypeError(
@@ -157,6 +158,15 @@ class PrivacyOptions:
                     f"missing keyword argument {name!r}: {FIELDS[name].metadata['help']}"
                 )
         return cls(**given, **settled)
+
+
+def _british(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments with ``neighbors`` as ``neighbours``, the one word spelt in two ways."""
+    if "neighbors" not in given:
+        return given
+    if "neighbours" in given:
+        raise TypeError("'neighbors' and 'neighbours' are one argument; give it once")
+    return {"neighbours" if name == "neighbors" else name: v for name, v in given.items()}
 
 
 FIELDS = {f.name: f for f in dataclasses.fields(PrivacyOptions)}

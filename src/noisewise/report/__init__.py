@@ -14,7 +14,38 @@ if TYPE_CHECKING:
     from noisewise.inference.results import Result
     from noisewise.simulate import Check, Plan
 
-__all__ = ["render", "save"]
+__all__ = ["findings", "render", "save"]
+
+
+def findings(result: Result | Release) -> tuple[str, ...]:
+    """Return what was found, in the plain sentences with which the page begins.
+
+    Args:
+        result: what ``infer`` returned, or a release that is an answer.
+
+    Returns:
+        A sentence each; names of columns stand between backticks. None where the model has no
+        words for its results.
+
+    Example:
+        >>> import noisewise as nw, pandas as pd
+        >>> owns = pd.DataFrame({"owns": [0, 1, 1, 1] * 5000})
+        >>> release = nw.release.exponential_family(
+        ...     owns, column="owns", family="bernoulli", epsilon=1.0
+        ... )
+        >>> nw.report.findings(nw.infer(release))[0][:44]
+        'About 75 % of the records have `owns` = 1 (9'
+    """
+    from noisewise.inference.results import Result
+
+    if isinstance(result, Release):
+        return models.find(result.family).findings(result)
+    if not isinstance(result, Result):
+        raise ArgumentError(
+            "result: findings are of what infer returned, or of a release of a partition answer, "
+            f"not of {type(result).__name__!r}"
+        )
+    return models.find(result.model_name).findings(result)
 
 
 def render(

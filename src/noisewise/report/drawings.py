@@ -15,6 +15,7 @@ from html import escape
 
 import numpy as np
 
+from noisewise.artifact.readable_numbers import readable
 from noisewise.diagnostics import uniform_band
 from noisewise.plots import window
 from noisewise.report.html import number
@@ -122,13 +123,25 @@ def lines_of_text(x: float, y: float, content: str) -> tuple[str, float]:
     return "".join(drawn), y + LINE * len(lines)
 
 
+def axis_number(value: float) -> str:
+    """Return a round number in the six characters that fit beside an axis.
+
+    Such as 19,500 rather than 1.95e+04, and 80M for 80 million.
+    """
+    for unit, name in ((1e9, "bn"), (1e6, "M")):
+        if unit <= abs(value) < 1e3 * unit:
+            return f"{value / unit:.6g}{name}"
+    shown = readable(value, 6)
+    return shown if len(shown) <= 7 else f"{value:.3g}".replace("e+0", "e").replace("e+", "e")
+
+
 def bottom_axis(
     scale: Scale, at: Sequence[tuple[float, str]] | None = None, height: float = HEIGHT
 ) -> str:
     """Return the horizontal axis with its numbers: round ones, or those given with names."""
     y = height - BOTTOM
     parts = [line(np.array([scale.start, scale.end]), np.array([y, y]), "axis")]
-    for value, name in at or [(v, f"{v:.6g}") for v in scale.ticks()]:
+    for value, name in at or [(v, axis_number(v)) for v in scale.ticks()]:
         x = float(scale(value))
         parts.append(line(np.array([x, x]), np.array([y, y + 4]), "axis"))
         # A number at the very edge would be cut off.
@@ -151,8 +164,7 @@ def left_axis(scale: Scale, *, logarithmic: bool = False) -> str:
     for place, value in places:
         y = float(scale(place))
         parts.append(line(np.array([INDENT, WIDTH - RIGHT]), np.array([y, y]), "axis"))
-        # Six characters fit beside the axis: 19500 rather than 1.95e+04.
-        parts.append(label(INDENT - 5, y + 4, f"{value:.6g}".replace("e+0", "e"), "end"))
+        parts.append(label(INDENT - 5, y + 4, axis_number(value), "end"))
     return "".join(parts)
 
 
@@ -245,6 +257,7 @@ def intervals(
     description: str,
     rows: Sequence[tuple[str, float, float, float]],
     zero: bool = True,
+    reference: float | None = None,
 ) -> str:
     """Draw named intervals below each other, each with its mean as a dot.
 
@@ -252,16 +265,19 @@ def intervals(
         description: read out to someone who cannot see it.
         rows: name, lower end, mean and upper end of each.
         zero: whether zero is marked, and in the picture.
+        reference: another value to be marked so.
     """
-    ends = [value for row in rows for value in (row[1], row[3])] + ([0.0] if zero else [])
+    marked = 0.0 if zero else reference
+    ends = [value for row in rows for value in (row[1], row[3])]
+    ends += [] if marked is None else [marked]
     margin = 0.04 * ((max(ends) - min(ends)) or 1.0)
     across = horizontal_scale(min(ends) - margin, max(ends) + margin)
     body, y = [], 14.0
     for name, lower, mean, upper in rows:
         words, y = lines_of_text(4, y, name)
         body.append(words)
-        if zero:
-            at = np.full(2, float(across(0.0)))
+        if marked is not None:
+            at = np.full(2, float(across(marked)))
             body.append(line(at, np.array([y - 12, y]), "reference"))
         body.append(line(across(np.array([lower, upper])), np.full(2, y - 6), "mean"))
         body.append(dot(float(across(mean)), y - 6))

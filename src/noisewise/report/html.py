@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.atomic_file import atomic_write
+from noisewise.artifact.readable_numbers import readable
 from noisewise.artifact.version import VERSION
 
 SHOWN_ROWS = 30
@@ -22,7 +23,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 def number(value: float) -> str:
     """Return a number with four digits: enough to read, and no more than the noise deserves."""
-    return "–" if not np.isfinite(value) else f"{value:.4g}"
+    return "–" if not np.isfinite(value) else readable(value)
 
 
 def text(tag: str, content: str, css: str = "") -> str:
@@ -34,6 +35,20 @@ def text(tag: str, content: str, css: str = "") -> str:
 def paragraphs(*content: str) -> str:
     """Return each text as a paragraph."""
     return "".join(text("p", one) for one in content if one)
+
+
+def findings(sentences: Sequence[str]) -> str:
+    """Return the sentences with which a page begins; what stands in backticks is a column."""
+    if not sentences:
+        return ""
+    return f'<div class="findings">{"".join(map(_with_names, sentences))}</div>'
+
+
+def _with_names(sentence: str) -> str:
+    # A number and its percent sign stay on one line.
+    parts = (escape(part).replace(" %", "\u00a0%") for part in sentence.split("`"))
+    marked = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+    return f"<p>{marked}</p>"
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -79,8 +94,8 @@ def verdict(good: bool, headline: str, *more: str) -> str:
 
 
 def figure(drawing: str, caption: str = "") -> str:
-    """Return a drawing with its caption."""
-    return f"<figure>{drawing}{text('figcaption', caption) if caption else ''}</figure>"
+    """Return a drawing below its caption."""
+    return f"<figure>{text('figcaption', caption) if caption else ''}{drawing}</figure>"
 
 
 def grid(figures: Iterable[str]) -> str:

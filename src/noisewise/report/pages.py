@@ -10,6 +10,7 @@ import numpy as np
 
 from noisewise.artifact import Bounds, Censored, Release
 from noisewise.artifact.guarantee import noise_sd
+from noisewise.artifact.readable_numbers import probability
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -184,8 +185,8 @@ def calibration(check: Check | None) -> str:
     verdict = cautions + html.verdict(check.recommended is not None, check.advice)
     rows = [
         (
-            m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i], m.p_values[i],
-            m.width[i],
+            m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i],
+            probability(m.p_values[i]), m.width[i],
         )
         for m in check.methods
         for i, name in enumerate(m.parameters)
@@ -276,6 +277,8 @@ MAX_TRACES = 3
 """Parameters whose chains are drawn: those with the highest R-hat (chosen)."""
 MAX_GROUPS_DRAWN = 120
 """Groups in one drawing; of more, evenly spaced ones (chosen: a line each on a phone)."""
+MAX_GROUPS_NAMED = 40
+"""Groups up to which a drawing names each (chosen: about two screens of a phone)."""
 MAX_RESULT_ROWS = 2000
 """Rows of the table of results (chosen)."""
 
@@ -288,6 +291,7 @@ def posterior_page(
     *,
     hills: Sequence[str] | None = None,
     effects: str = "",
+    findings: Sequence[str] = (),
 ) -> str:
     """Return the page of a posterior.
 
@@ -298,8 +302,9 @@ def posterior_page(
         check: of its calibration, where there is one.
         hills: the parameters whose densities are drawn; all unless given.
         effects: what is drawn of the other parameters, the model's own.
+        findings: what was found, in the sentences that the page begins with.
     """
-    lead = html.paragraphs(
+    lead = html.findings(findings) + html.paragraphs(
         f"A posterior by method {post.method!r}, worked out from "
         + ("a public file" if len(post.guarantees) < 2 else f"{len(post.guarantees)} public files")
         + " alone. It accounts for too little data and for the privacy noise together."
@@ -368,20 +373,34 @@ def _posterior(post: Posterior, hills: Sequence[str]) -> str:
 
 def _group_intervals(post: Posterior, keys: tuple[str | int, ...]) -> str:
     chosen = np.unique(np.linspace(0, len(keys) - 1, MAX_GROUPS_DRAWN).round().astype(int))
-    figures = []
+    figures, named = [], len(keys) <= MAX_GROUPS_NAMED
     for name, values in post.draws.items():
         flat = values[chosen].reshape(len(chosen), -1)
-        low, high = np.quantile(flat, [0.025, 0.975], axis=1)
-        middle = None
-        if post.population is not None:
-            middle = float(values.mean())
+        low, at, high = np.quantile(flat, [0.025, 0.5, 0.975], axis=1)
+        middle = None if post.population is None else float(values.mean())
         names = [str(keys[i]) for i in chosen]
-        drawn = drawings.caterpillar(name, low, flat.mean(axis=1), high, names, middle)
+        if named:
+            words = f"{name}, by group: " + ", ".join(
+                f"{group} {html.number(low[i])} to {html.number(high[i])}"
+                for i, group in enumerate(names)
+            )
+            rows = list(zip(names, low.tolist(), at.tolist(), high.tolist(), strict=True))
+            inside = middle is None and bool(low.min() <= 0 <= high.max())
+            drawn = drawings.intervals(words, rows, zero=inside, reference=middle)
+        else:
+            drawn = drawings.caterpillar(name, low, at, high, names, middle)
         figures.append(html.figure(drawn, name))
     some = f"{len(chosen)} of the {len(keys)} groups are drawn. " if len(chosen) < len(keys) else ""
+    order = (
+        "with its median as a dot"
+        if named
+        else "from the lowest median up; the pointer shows a group's name, and the table above "
+        "has them all"
+    )
     how_to_read = html.paragraphs(
-        f"{some}95 % intervals of every group, from the lowest mean up; the pointer shows a "
-        "group's name." + (" Dashed: the mean of all groups." if post.population else "")
+        f"{some}95 % intervals of every group, {order}."
+        + (" Dashed: the mean of all groups." if post.population else "")
+        + (" Dashed: zero, where it is in the picture." if named and not post.population else "")
     )
     return how_to_read + html.grid(figures)
 

@@ -273,6 +273,11 @@ def check(
         >>> nw.check(release, ["exact"], trials=50).recommended
         'exact'
     """
+    if isinstance(trials, int) and trials < FEWEST_TRIALS:
+        raise ArgumentError(
+            f"trials: must be at least {FEWEST_TRIALS}, not {trials!r}: with fewer, coverage "
+            "cannot be told from chance"
+        )
     check_at_least("trials", trials, FEWEST_TRIALS)
     release = release if isinstance(release, Release) else Release.load(release)
     simulator, problem = simulated(

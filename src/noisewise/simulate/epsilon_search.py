@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from noisewise.artifact import ArgumentError
+from noisewise.artifact.readable_numbers import readable
 
 LARGEST_EPSILON = 10.0
 """The largest ε that is looked at, unless the plan itself has a larger one: beyond, a promise says
@@ -118,8 +119,8 @@ def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthT
         return WidthTarget(
             name, width, epsilon,
             f"Already epsilon = {epsilon:.3g} gives intervals for {name} that are "
-            f"{search.seen[epsilon]:.4g} wide in the mean, and {width:g} is wanted; no smaller one "
-            "was simulated.",
+            f"{readable(search.seen[epsilon])} wide in the mean, and {width:g} is wanted; no "
+            "smaller one was simulated.",
         )  # fmt: skip
     if epsilon is not None:
         return WidthTarget(
@@ -130,9 +131,9 @@ def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthT
     noisy = search.seen[largest]
     records = records_needed(n, width, search.without, noisy)
     why = (
-        f"even without privacy, {n:,} records give {search.without:.4g}"
+        f"even without privacy, {n:,} records give {readable(search.without)}"
         if width <= search.without
-        else f"epsilon = {largest:g} gives {noisy:.4g}"
+        else f"epsilon = {largest:g} gives {readable(noisy)}"
     )
     would = (
         f"More than {MOST_RECORDS:,} records" if records is None else f"About {records:,} records"

@@ -109,8 +109,7 @@ def test_predictions_are_probabilities(post: GeneralizedPosterior) -> None:
     ("at", "word"),
     [
         (None, "new_x: must be one record"),
-        ({"z": 1.0}, "new_x: must give a value to each of x, and to nothing else"),
-        ({"x": 1.0, "z": 2.0}, "and to nothing else"),
+        ({"z": 1.0}, "new_x: must give a value to each of x; no value for x; not needed: z"),
         ({"x": float("nan")}, r"new_x\['x'\]: must be one finite number"),
         ({"x": "many"}, r"new_x\['x'\]: must be one finite number, not 'many'"),
     ],
@@ -118,6 +117,12 @@ def test_predictions_are_probabilities(post: GeneralizedPosterior) -> None:
 def test_wrong_records_are_refused(post: GeneralizedPosterior, at: object, word: str) -> None:
     with pytest.raises(nw.ArgumentError, match=word):
         post.predict(at)  # type: ignore[arg-type]
+
+
+def test_a_table_is_predicted_row_by_row(post: GeneralizedPosterior) -> None:
+    several = post.predict(pd.DataFrame({"x": [1.0, 2.0], "z": ["a", "b"]}))
+    np.testing.assert_array_equal(several.expected[1], post.predict({"x": 2.0}).expected)
+    assert several.interval().shape == (2, 2)
 
 
 def test_a_prediction_beyond_the_bounds_is_said_to_be_one(post: GeneralizedPosterior) -> None:

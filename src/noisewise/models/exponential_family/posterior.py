@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,9 @@ from noisewise.models.exponential_family.families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.numerics.convergence import diagnose_groups
+
+if TYPE_CHECKING:
+    from noisewise.inference.new_records import Records
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +53,7 @@ class FamilyPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Mapping[str, float] | None = None,
+        new_x: Records | None = None,
         *,
         seed: int = 0,
         new_group: bool = False,
@@ -64,7 +67,7 @@ class FamilyPosterior(Posterior):
             new_group: of pooled groups: predict a record of a group that is not in the release.
             features: the new group's public features.
         """
-        if new_x:
+        if new_x is not None and not (isinstance(new_x, Mapping) and not new_x):
             raise ArgumentError("new_x: there are no covariates; leave it out")
         if new_group:
             return self._of_new_group(features, seed)

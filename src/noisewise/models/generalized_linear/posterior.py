@@ -13,6 +13,7 @@ from noisewise.artifact import ArgumentError
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import text
+from noisewise.inference.new_records import given_records, together
 from noisewise.inference.results import Posterior, Prediction, by_name
 from noisewise.models.generalized_linear.covariate_nodes import (
     CovariateNodes,
@@ -25,6 +26,7 @@ from noisewise.models.generalized_linear.response_laws import RESPONSE_LAWS, Res
 if TYPE_CHECKING:
     import pandas as pd
 
+    from noisewise.inference.new_records import Records
     from noisewise.models.generalized_linear.problem import GeneralizedProblem
 
 LARGE_SHIFT = 1.0
@@ -340,36 +342,36 @@ class GeneralizedPosterior(Posterior):
             "too small"
         ]
 
-    def predict(self, new_x: Mapping[str, float] | None = None, *, seed: int = 0) -> Prediction:
+    def predict(self, new_x: Records | None = None, *, seed: int = 0) -> Prediction:
         """Return the distribution of a new record's response at given covariates.
 
         ``expected`` holds the draws of its probability, or of its rate, and ``mean_interval`` their
         interval; ``draws`` new records: 0 or 1, or counts.
 
         Args:
-            new_x: a number for each covariate, in the user's units.
+            new_x: a number for each covariate, in the user's units; or a pandas table with these
+                columns, a record in each row: results then lead with the row. Other columns are
+                ignored.
             seed: of the new record's scatter.
         """
-        at = self._checked(new_x)
-        for warning in self._beyond_bounds(at):
+        rows, many = given_records(new_x, self.x, self.draws["intercept"].size)
+        at = [self._checked(row) for row in rows]
+        for warning in dict.fromkeys(w for record in at for w in self._beyond_bounds(record)):
             warn_user(warning)
+        rng = np.random.default_rng(seed)
+        predicted = [self._predicted(record, rng) for record in at]
+        return together(predicted) if many else predicted[0]
+
+    def _predicted(self, at: Mapping[str, float], rng: np.random.Generator) -> Prediction:
+        """Return the prediction of one record."""
         predictor = np.array(self.draws["intercept"])
         for column in self.x:
             predictor = predictor + self.draws[column] * at[column]
         mean = self.law.mean(predictor)
-        return Prediction(self.law.records(np.random.default_rng(seed), mean), mean)
+        return Prediction(self.law.records(rng, mean), mean)
 
-    def _checked(self, new_x: Mapping[str, float] | None) -> dict[str, float]:
+    def _checked(self, new_x: Mapping[str, Any]) -> dict[str, float]:
         """Return the numbers of a record."""
-        wanted = ", ".join(self.x)
-        if not isinstance(new_x, Mapping):
-            raise ArgumentError(
-                f"new_x: must be one record, a dictionary with a value for each of {wanted}"
-            )
-        if set(new_x) != set(self.x):
-            raise ArgumentError(
-                f"new_x: must give a value to each of {wanted}, and to nothing else"
-            )
         at = {}
         for column, value in new_x.items():
             number = isinstance(value, int | float | np.number | np.bool_)

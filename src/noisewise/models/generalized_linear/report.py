@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from noisewise.artifact import ArgumentError, Bounds, Release
 from noisewise.inference.results import Result
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
-from noisewise.report import drawings, html
+from noisewise.report import drawings, html, sentences
 from noisewise.report.pages import INFER_FIRST, posterior_page
 
 if TYPE_CHECKING:
@@ -27,7 +28,107 @@ def page(result: Result | Release, check: Check | None = None) -> str:
         family = result.family if isinstance(result, Release) else "logistic-regression"
         raise ArgumentError(INFER_FIRST.format(family=family))
     title = f"{result.y} given {', '.join(result.x)}: {result.link} regression"
-    return posterior_page(result, title, _prediction(result), check, effects=_effects(result))
+    return posterior_page(
+        result, title, _prediction(result), check, effects=_effects(result),
+        findings=findings(result),
+    )  # fmt: skip
+
+
+def findings(result: Result | Release) -> list[str]:
+    """Return what multiplies the odds or the rate, and what cannot be told."""
+    if not isinstance(result, GeneralizedPosterior):
+        family = result.family if isinstance(result, Release) else "logistic-regression"
+        raise ArgumentError(INFER_FIRST.format(family=family))
+    told = _in_groups(result) if result.keys is not None else _of_covariates(result)
+    return [*sentences.opening(result), *sentences.limited(told)]
+
+
+def _steps(post: GeneralizedPosterior) -> dict[str, tuple[float, str]]:
+    """Return by covariate how much more of it to speak of, as a number and in words."""
+    limits = post.releases[0].bounds if post.releases else {}
+    return {
+        name: (1.0, f"`{name}` 1 against 0")
+        if indicator
+        else (sentences.step(limits.get(name)), sentences.more_of(name, limits.get(name)))
+        for name, indicator in zip(post.x, post.moments.indicators, strict=True)
+    }
+
+
+def _event(post: GeneralizedPosterior) -> str:
+    """Return what the response's mean is of."""
+    return f"`{post.y}`" if post.link == "poisson" else f"`{post.y}` = 1"
+
+
+def _of_covariates(post: GeneralizedPosterior) -> Iterator[str]:
+    """Yield a sentence about every covariate."""
+    without = post.without_noise() if post.without_noise is not None else {}
+    intervals = sentences.Intervals(post.method == "naive")
+    held = ", the other columns being equal" if len(post.x) > 1 else ""
+    for name, (size, more) in _steps(post).items():
+        at = sentences.estimate(post.draws[name], without.get(name), size)
+        on_average = post.mean_slope[0] * post.draws[name] * size
+        if not at.sign:
+            _, interval = intervals(_as_ratio(at) if post.law.ratio else at)
+            what = f"{more[0].lower()}{more[1:]}"
+            numbers = f" {interval}" if name not in (post.details.get("hidden") or ()) else ""
+            unit = f": times {interval[1:-1]}" if numbers and post.law.ratio else ""
+            yield (
+                f"The release does not say whether {what} goes with a higher or lower "
+                f"{post.law.mean_name} of {_event(post)}{held}{unit}."
+            )
+        elif post.law.ratio is None:
+            yield _average(post, more, on_average, intervals, held)
+        else:
+            mean, interval = intervals(_as_ratio(at))
+            what = "odds" if post.law.ratio == "odds_ratio" else "rate"
+            yield f"{more} multiplies the {what} of {_event(post)} by {mean}{held} {interval}."
+            yield _average(post, "Averaged over the records, that", on_average, None, "")
+
+
+def _average(
+    post: GeneralizedPosterior,
+    what: str,
+    draws: np.ndarray,
+    intervals: sentences.Intervals | None,
+    held: str,
+) -> str:
+    """Return the sentence about the average change of the mean."""
+    if post.link == "poisson":
+        at = sentences.estimate(draws)
+        unit = ""
+    else:
+        at, unit = sentences.estimate(draws, None, 100.0), " percentage points"
+    mean, interval = (intervals or sentences.Intervals(post.method == "naive"))(at.size)
+    if intervals is None:
+        low, high = sentences.told((at.size.lower, at.size.upper), at.upper - at.lower)
+        interval = f"({low} to {high})"
+    direction = "higher" if at.mean > 0 else "lower"
+    return (
+        f"{what} goes with a {post.law.mean_name} of {_event(post)} that is {mean}{unit} "
+        f"{direction}{held} {interval}."
+    )
+
+
+def _as_ratio(at: sentences.Estimate) -> sentences.Estimate:
+    """Return what multiplies odds or rates, where its logarithm is an estimate."""
+    with np.errstate(over="ignore"):
+        mean, lower, upper = np.exp([at.mean, at.lower, at.upper]).tolist()
+        without = None if at.without is None else tuple(np.exp(at.without).tolist())
+    return sentences.Estimate(mean, lower, upper, without)
+
+
+def _in_groups(post: GeneralizedPosterior) -> Iterator[str]:
+    """Yield sentences about every covariate, group by group: of changes of the mean."""
+    names = [c.column for r in post.releases if (c := r.groups) is not None]
+    column = names[0] if names else "group"
+    for name, (size, more) in _steps(post).items():
+        changes = post.mean_slope * post.draws[name] * size
+        found = [
+            (str(key), sentences.estimate(drawn))
+            for key, drawn in zip(post.keys or (), changes, strict=True)
+        ]
+        what = f"{post.law.mean_name} of {post.y}"
+        yield from sentences.by_group(more, what, found, column, post.method == "naive")
 
 
 def _effects(post: GeneralizedPosterior) -> str:

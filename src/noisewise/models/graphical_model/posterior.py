@@ -178,6 +178,7 @@ class GraphicalPosterior(TablesResult):
 
         The marginal of each clique is a variable such as ``p[a,b]``, with dimensions chain, draw
         and one per column, whose coordinates are the levels; ``tau`` is the potentials' scale.
+        There is group ``posterior`` only: neither draws of the prior nor the release are kept.
         """
         from noisewise.inference.arviz import labelled_inference_data
 

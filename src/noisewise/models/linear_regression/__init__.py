@@ -18,7 +18,7 @@ Regressions with factors, or with products of columns, have files of their own: 
 ``factor_density`` (the posterior of the sums), ``factor_exact`` (its sampler), ``factor_naive``,
 ``factor_coefficients`` (coefficients given sums), ``design_matrix`` (columns of the design),
 ``reference_levels`` (coefficients against another level), ``level_counts`` (levels that the noise
-hides) and ``coefficient_table`` (how a summary prints).
+hides).
 
 Groups that learn from each other: ``pooled_posterior`` (from a question to a result),
 ``pooled_density`` (a group given the population), ``pooled_population`` (hyperprior, coordinates),

@@ -14,6 +14,7 @@ from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
+from noisewise.inference.new_records import given_records, together
 from noisewise.inference.results import Posterior, Prediction
 from noisewise.models.linear_regression import design_matrix, reference_levels
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS, clamped_margin
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from arviz import InferenceData
     from scipy.sparse import csr_array
+
+    from noisewise.inference.new_records import Records
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,14 +120,12 @@ class RegressionPosterior(Posterior):
         table = super().summary(interval)
         if not self.design:
             return table
-        from noisewise.models.linear_regression.coefficient_table import CoefficientTable
-
         # Computing them without a formula would mean sampling again, so they are left out.
         if self.without_noise is not None:
             alone = self.without_noise()
             without = np.concatenate([np.atleast_1d(alone[name]) for name in self.draws])
             table.insert(list(table).index("rhat"), "times_wider", table["sd"] / without)
-        return CoefficientTable(table)
+        return table
 
     def with_reference(self, **references: object) -> RegressionPosterior:
         """Return the posterior with other reference levels: the same draws, named by others.
@@ -204,11 +205,13 @@ class RegressionPosterior(Posterior):
     def to_arviz(self) -> InferenceData:
         """Return the draws as ArviZ's own type (dims chain, draw, group).
 
-        A term with factors is one variable, its levels along a dimension.
+        A term with factors is one variable, its levels along a dimension. With factors there are
+        groups ``posterior``, ``observed_data`` (the noisy sums) and ``constant_data`` (their
+        noise's scale); without, ``prior`` too. Predictions need covariates: ask ``predict``.
         """
         if not self.levels:
             return super().to_arviz()
-        from noisewise.inference.arviz import labelled_inference_data
+        from noisewise.inference.arviz import add_prediction_and_observed, labelled_inference_data
 
         terms: dict[str, list[DesignColumn]] = {}
         for column in self.design_columns:
@@ -224,7 +227,8 @@ class RegressionPosterior(Posterior):
                 variables[term] = (*group, f"{term}_level"), drawn
             else:
                 variables[term] = group, drawn[..., 0]
-        return labelled_inference_data(variables, coordinates)
+        data = labelled_inference_data(variables, coordinates)
+        return add_prediction_and_observed(data, self)
 
     def _labels(self, columns: Sequence[DesignColumn]) -> list[str]:
         """Return the levels of a term's columns, or their names where levels do not suffice."""
@@ -233,7 +237,7 @@ class RegressionPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Mapping[str, float | Level | None] | None = None,
+        new_x: Records | None = None,
         *,
         seed: int = 0,
         clamped: bool = False,
@@ -248,24 +252,38 @@ class RegressionPosterior(Posterior):
         Args:
             new_x: a value for each covariate, ``{"age": 40, "sex": "male"}``: the level of a
                 factor, a number for the others; None or NaN for a gap, where the release has a
-                public value for those of its column.
+                public value for those of its column. Or a pandas table with these columns, a
+                record in each row: results then lead with the row. Other columns are ignored.
             seed: of the new record's scatter.
             clamped: move new records to the bounds of y, as the owner moves those beyond them.
             new_group: of a group that was not released, drawn from the population of pooled ones.
             features: what is publicly known of the new group, where groups have features.
         """
-        at = self._checked(new_x)
-        for warning in self._beyond_bounds(at):
+        rows, many = given_records(new_x, self.covariates, self.draws["intercept"].size)
+        at = [self._checked(row) for row in rows]
+        for warning in dict.fromkeys(w for record in at for w in self._beyond_bounds(record)):
             warn_user(warning)
-        record = {name: np.array([value]) for name, value in at.items()}
-        (row,) = design_matrix.design_matrix(self.design_columns, record, 1)
-        draws = self._new_group(features, seed) if new_group else self.draws
         if features is not None and not new_group:
             raise ArgumentError("features: go with new_group=True; leave them out")
+        draws = self._new_group(features, seed) if new_group else self.draws
+        rng = np.random.default_rng(seed)
+        predicted = [self._predicted(draws, record, rng, clamped) for record in at]
+        return together(predicted) if many else predicted[0]
+
+    def _predicted(
+        self,
+        draws: Mapping[str, np.ndarray],
+        at: Mapping[str, float],
+        rng: np.random.Generator,
+        clamped: bool,
+    ) -> Prediction:
+        """Return the prediction of one record."""
+        record = {name: np.array([value]) for name, value in at.items()}
+        (row,) = design_matrix.design_matrix(self.design_columns, record, 1)
         linear_predictor = np.array(draws["intercept"])
         for column, value in zip(self.x, row, strict=False):
             linear_predictor = linear_predictor + draws[column] * value
-        scatter = np.random.default_rng(seed).standard_normal(linear_predictor.shape)
+        scatter = rng.standard_normal(linear_predictor.shape)
         records = linear_predictor + scatter * np.sqrt(draws["sigma2"])
         if not clamped:
             return Prediction(records, linear_predictor)
@@ -291,18 +309,8 @@ class RegressionPosterior(Posterior):
         rng = np.random.default_rng([seed, 1])
         return new_group(rng, self.population.draws, names, known, row)
 
-    def _checked(self, new_x: Mapping[str, float | Level | None] | None) -> dict[str, float]:
+    def _checked(self, new_x: Mapping[str, Any]) -> dict[str, float]:
         """Return the numbers of a record, and the codes of its levels."""
-        wanted = ", ".join(self.covariates)
-        if not isinstance(new_x, Mapping):
-            raise ArgumentError(
-                f"new_x: must be one record, a dictionary with a value for each of {wanted}"
-            )
-        if set(new_x) != set(self.covariates):
-            raise ArgumentError(
-                f"new_x: must give a value to each of {wanted}, and to nothing else"
-                f"{_astray(new_x, self.covariates)}"
-            )
         at: dict[str, float] = {}
         for column in self.covariates:
             value, where = self.as_released(column, new_x[column]), f"new_x[{column!r}]"
@@ -344,14 +352,6 @@ class RegressionPosterior(Posterior):
             and column not in self.levels
             and not bounds[column].lower <= value <= bounds[column].upper
         ]
-
-
-def _astray(given: Mapping[str, object], wanted: tuple[str, ...]) -> str:
-    """Return which columns are missing, and which are unknown."""
-    missing = [c for c in wanted if c not in given]
-    unknown = [str(c) for c in given if c not in wanted]
-    words = f"; no value for {', '.join(missing)}" if missing else ""
-    return words + (f"; unknown: {', '.join(unknown)}" if unknown else "")
 
 
 def _why_not_predicted(value: object) -> str:

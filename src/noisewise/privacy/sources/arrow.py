@@ -202,9 +202,23 @@ def _check_there(column: str, types: Types, where: str, asked: tuple[str, ...]) 
     else:
         # Not shown: where a CSV file has no header, its first line is a record.
         hint = "names are read from its first line"
-        if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-            hint += ", which has no commas: columns must be separated by commas"
+        hint += _other_separator(names)
     raise DataError(f"column {column!r} is not in {where}; {hint}")
+
+
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+"""Marks that other programs write between columns."""
+
+
+def _other_separator(names: list[str]) -> str:
+    """Return what to do where one name holds marks that other programs put between columns."""
+    for mark, words in SEPARATORS.items():
+        if len(names) == 1 and mark in names[0]:
+            return (
+                f", which has {words} and no commas: columns must be separated by commas, and "
+                "decimals by points; write the file so, or as Parquet"
+            )
+    return ""
 
 
 def _are_names(first_line: list[str], asked: tuple[str, ...]) -> bool:
