@@ -253,11 +253,11 @@ def infer(
             index. Features must be public, since no noise protects them.
         parent: the column of ``features`` that says in which larger group each group lies.
         groups: the keys of the groups to infer; all unless given. Pooled groups learn from these.
-        keep: ``"draws"``, or ``"summary"`` for means, deviations, quantiles and convergence of every
-            group and parameter without the draws. Groups of a linear regression without factors, by
-            ``exact`` or ``naive``, are then sampled in slabs of a fixed number of groups, and only
-            the draws of a batch are ever held; any other posterior is inferred as usual and then
-            summed up. Of pooled groups and graphical models there is none.
+        keep: ``"draws"``, or ``"summary"`` for means, deviations, quantiles and convergence of
+            every group and parameter without the draws. Groups of a linear regression without
+            factors, by ``exact`` or ``naive``, are then sampled in slabs of a fixed number of
+            groups, and few draws are held at a time; any other posterior is inferred as usual and
+            then summed up. Of pooled groups and graphical models there is none.
         out: with a summary, a folder for its slabs, one Parquet file each. A slab that is there is
             not inferred again: a run that was killed goes on where it stopped.
         part: with a folder, infer only these slabs: ``(3, 16)`` is the third of sixteen parts, as a
@@ -286,10 +286,11 @@ def infer(
         ['pir', 'intercept', 'sigma2']
     """
     words = {"x": x, "y": y, "formula": formula, **options}
+    slabs.check_keep(keep, out, part, pooled=pool is True)
     asked_for = prepared(
-        release, method, model, prior, words, same_population=same_population, pool=pool,
-        features=features, parent=parent, groups=groups, chains=chains, draws=draws,
-        keep=slabs.check_keep(keep, out, part, pooled=pool is True),
+        release, method, words, model=model, prior=prior, same_population=same_population,
+        pool=pool, features=features, parent=parent, groups=groups, chains=chains, draws=draws,
+        keep=keep,
     )  # fmt: skip
     with reporting(progress, f"sampling ({asked_for.question.method})") as report:
         if keep == "summary":
@@ -326,9 +327,7 @@ class Prepared:
         if self.left_out:
             why = f"they have fewer than {self.analyst.least_records} records"
             details |= {"left_out": self.left_out, "why_left_out": why}
-        return replace(
-            result, guarantees=promised, releases=tuple(self.releases), details=details
-        )
+        return replace(result, guarantees=promised, releases=tuple(self.releases), details=details)
 
     def slabs(self, seed: int, chains: int, draws: int) -> slabs.Slabs | None:
         """Return the slabs of groups; None where the method has none."""
@@ -365,22 +364,22 @@ def _summary(
 def prepared(
     release: Any,
     method: str | None,
-    model: str | None,
-    prior: Any,
     words: Mapping[str, Any],
     *,
-    same_population: bool,
-    pool: bool,
-    features: Any,
-    parent: str | None,
-    groups: Iterable[Level] | None,
     chains: int,
     draws: int,
     keep: Literal["draws", "summary"],
+    model: str | None = None,
+    prior: Any = None,
+    same_population: bool = False,
+    pool: bool = False,
+    features: Any = None,
+    parent: str | None = None,
+    groups: Iterable[Level] | None = None,
 ) -> Prepared:
     """Check and read what ``infer`` is asked, and warn of what may go wrong; sample nothing.
 
-    The arguments are those of ``infer``; ``words`` are those of the model.
+    The arguments are those of ``infer``; ``words`` are those of the model, such as ``x``.
     """
     releases = of_named_groups(_listed(release), groups)
     first = releases[0]

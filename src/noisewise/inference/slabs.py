@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -145,17 +145,15 @@ def slab_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:7], "big")
 
 
-def check_keep(
-    keep: object, out: object, part: object, *, pooled: bool
-) -> Literal["draws", "summary"]:
-    """Return what is to be kept; an ArgumentError where arguments do not go together."""
+def check_keep(keep: object, out: object, part: object, *, pooled: bool) -> None:
+    """Raise an ArgumentError where what is to be kept, and where, do not go together."""
     if keep not in ("draws", "summary"):
         raise ArgumentError(f"keep: must be 'draws' or 'summary', not {keep!r}")
     if keep == "draws":
         for name, value in (("out", out), ("part", part)):
             if value is not None:
                 raise ArgumentError(f"{name}: goes with keep='summary'; leave it out")
-        return "draws"
+        return
     if pooled:
         raise ArgumentError(
             "keep: pooled groups are inferred together with their population, and keep draws; "
@@ -163,14 +161,13 @@ def check_keep(
         )
     if part is not None:
         if out is None:
-            raise ArgumentError("part: its slabs go to a folder; name it by out")
+            raise ArgumentError("part: its slabs go to a folder; give one, such as out='slabs'")
         whole = isinstance(part, tuple | list) and len(part) == 2
         if not whole or not all(type(p) is int for p in part) or not 1 <= part[0] <= part[1]:
             raise ArgumentError(
                 f"part: must be two whole numbers, such as (3, 16) for the third of sixteen parts, "
                 f"not {part!r}"
             )
-    return "summary"
 
 
 def run(
@@ -328,4 +325,3 @@ def _in_json(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)
-

@@ -77,7 +77,7 @@ def group_summaries(post: Posterior) -> GroupSummaries:
 
 @dataclass(frozen=True)
 class SummaryWords:
-    """What is said of a summary, in words: where it comes from, and what to know before its numbers.
+    """What is said of a summary, in words: where it comes from, and what to know of it.
 
     ``model`` is the statistical model; ``group_column`` the column of the groups' keys, None where
     there are no groups.
@@ -107,9 +107,9 @@ class PosteriorSummary(Result):
 
     What ``infer`` returns where ``keep="summary"`` was asked for: no draws. ``numbers`` holds an
     array (parameter, group) for each of ``mean``, ``sd``, the quantiles ``q025``, ``q25``, ``q50``,
-    ``q75`` and ``q975``, ``rhat`` and ``ess``; ``parameters`` names its rows and ``keys`` the groups
-    (None where there are none). ``tries`` says how often each group was sampled until it converged
-    or was given up.
+    ``q75`` and ``q975``, ``rhat`` and ``ess``; ``parameters`` names its rows and ``keys`` its
+    columns, the groups (None where there are none). ``tries`` says how often each group was sampled
+    until it converged or was given up.
 
     Example:
         >>> import noisewise as nw, pandas as pd
@@ -125,7 +125,7 @@ class PosteriorSummary(Result):
         >>> summary.draws
         Traceback (most recent call last):
         ...
-        noisewise.artifact.errors.ArgumentError: draws: a summary keeps no draws; infer with keep=...
+        noisewise.artifact.errors.ArgumentError: draws: a summary keeps no draws; infer with ...
     """
 
     parameters: tuple[str, ...]
@@ -246,7 +246,7 @@ class PosteriorSummary(Result):
 
         Returns:
             A table whose index holds the groups' keys, named as in the release: ``mean``, ``sd``,
-            ``lower``, ``upper``, ``rhat``, ``ess`` of the parameter, and ``converged`` of the group.
+            ``lower``, ``upper``, ``rhat``, ``ess`` of the parameter; ``converged`` of the group.
         """
         import pandas as pd
 
@@ -295,7 +295,7 @@ class PosteriorSummary(Result):
         raise ArgumentError(f"to_arviz: {ASK_FOR_DRAWS}")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a Parquet file that ``nw.load`` and other tools read; it appears whole or not at all.
+        """Write a Parquet file for ``nw.load`` and other tools; it appears whole or not at all.
 
         Its rows are those of ``table()``.
         """

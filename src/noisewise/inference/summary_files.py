@@ -77,13 +77,7 @@ def save(summary: PosteriorSummary, path: Path, settings: Mapping[str, Any] | No
         "words": asdict(summary.words),
         "settings": settings,
     }
-    columns = {**summary.table()}
-    if summary.keys is not None and {type(key) for key in summary.keys} == {int, str}:
-        # A column of Parquet has one type.
-        first = next(iter(columns))
-        columns[first] = [json.dumps(key) for key in columns[first]]
-        words["mixed_keys"] = True
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    table = pa.table({name: pa.array(values) for name, values in summary.table().items()})
     table = table.replace_schema_metadata({"noisewise": json.dumps(words)})
     refused = lambda why: ArgumentError(f"path: cannot write {str(path)!r}: {why}")  # noqa: E731
     with atomic_write(path, refused) as temporary:
@@ -230,7 +224,6 @@ def _summary(table: Any, words: Mapping[str, Any]) -> PosteriorSummary:
     keys: tuple[Level, ...] | None = None
     if spoken.group_column is not None:
         listed: Sequence[Any] = table.column(0).to_pylist()[::size]
-        listed = [json.loads(key) for key in listed] if words.get("mixed_keys") else listed
         keys = levels(listed, "groups") if listed else ()
     elif groups != 1:
         raise ValueError("there are rows of several groups")

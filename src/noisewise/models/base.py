@@ -190,7 +190,7 @@ class Analyst(ABC, Generic[P]):
     posterior: ClassVar[type[Posterior]]
     """The class of the posteriors that ``restore`` makes."""
     summarising: bool = True
-    """Whether its posteriors can be summed up by ``keep="summary"``: they are draws by parameter."""
+    """Whether ``keep="summary"`` can sum its posteriors up: they are draws by parameter."""
     least_records: int = 1
     """Records without which nothing can be inferred of a group; ``infer`` leaves it out."""
 
