@@ -111,7 +111,7 @@ def test_any_posterior_can_be_summed_up() -> None:
         nw.infer(given, keep="summary", out="slabs")
     alone = summary(areas(1, grouped=False))
     assert alone.keys is None
-    assert list(alone.table().columns)[0] == "parameter"
+    assert next(iter(alone.table().columns)) == "parameter"
     with pytest.raises(ArgumentError, match="this summary has none"):
         alone.by_group("x1")
 
@@ -303,7 +303,7 @@ def test_what_is_there_is_not_inferred_again(
     inferred.clear()
     same(summary(given, out=folder), whole)
     assert inferred == [("g4", "g5")]
-    read = pd.read_parquet([*folder.glob("slab-*.parquet")][0]).columns
+    read = pd.read_parquet(next(folder.glob("slab-*.parquet"))).columns
     assert list(read) == list(whole.table().columns)
 
 
@@ -348,7 +348,7 @@ def test_folders_that_are_not_ours(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear")
     with pytest.raises(ArgumentError, match=r"holds other things, such as 'letter\.txt'"):
         summary(areas(), out=tmp_path)
-    with pytest.raises(ArgumentError, match="out: cannot make .*File exists"):
+    with pytest.raises(ArgumentError, match=r"out: cannot make .*File exists"):
         summary(areas(), out=tmp_path / "letter.txt")
     (tmp_path / "letter.txt").unlink()
     (tmp_path / summary_files.SETTINGS_FILE).write_text("{}")

@@ -94,8 +94,12 @@ if TYPE_CHECKING:
         model: str | None
         covariate_law: Literal["box", "normal"]
 
-    class AnyDrawsOptions(AnyOptions, KeepDraws, total=False):
-        """The same, where draws are kept."""
+    class AnyKeptOptions(AnyOptions, total=False):
+        """The same, whatever is kept."""
+
+        keep: Literal["draws", "summary"]
+        out: str | os.PathLike[str] | None
+        part: Part | None
 
 
 ReleaseLike = Release | str | os.PathLike[str]
@@ -113,7 +117,12 @@ FEWEST_DRAWS = 100
 
 @overload
 def infer(
-    release: ReleaseLike | Iterable[ReleaseLike],
+    release: LinearRegressionRelease
+    | LogisticRegressionRelease
+    | PoissonRegressionRelease
+    | ExponentialFamilyRelease
+    | Iterable[LinearRegressionRelease]
+    | Iterable[ExponentialFamilyRelease],
     method: str | None = None,
     *,
     keep: Literal["summary"],
@@ -178,7 +187,7 @@ def infer(
 def infer(
     release: ReleaseLike | Iterable[ReleaseLike],
     method: str | None = None,
-    **options: Unpack[AnyDrawsOptions],
+    **options: Unpack[AnyKeptOptions],
 ) -> Result: ...
 
 

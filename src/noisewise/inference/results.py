@@ -208,7 +208,7 @@ def by_name(
 
 def poorly_sampled(rhat: np.ndarray, ess: np.ndarray) -> np.ndarray:
     """Return whether each group lacks convergence, by R-hat and ESS (parameter, group)."""
-    return ~((np.max(rhat, axis=0) < RHAT) & (np.min(ess, axis=0) >= ESS))
+    return np.asarray(~((np.max(rhat, axis=0) < RHAT) & (np.min(ess, axis=0) >= ESS)))
 
 
 def convergence_in_words(bad: int, groups: int | None, rhat: np.ndarray, ess: np.ndarray) -> str:

@@ -145,7 +145,7 @@ def slab_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:7], "big")
 
 
-def check_keep(keep: object, out: object, part: object, *, pooled: bool) -> None:
+def check_keep(keep: object, out: object, part: Any, *, pooled: bool) -> None:
     """Raise an ArgumentError where what is to be kept, and where, do not go together."""
     if keep not in ("draws", "summary"):
         raise ArgumentError(f"keep: must be 'draws' or 'summary', not {keep!r}")

@@ -209,7 +209,9 @@ def read(path: Path) -> tuple[PosteriorSummary, dict[str, Any] | None]:
 def _summary(table: Any, words: Mapping[str, Any]) -> PosteriorSummary:
     """Return the summary of a file's table and words; a ValueError where they do not fit."""
     parameters = tuple(words["parameters"])
-    said = {k: tuple(v) if isinstance(v, list) else v for k, v in words["words"].items()}
+    said: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in words["words"].items()
+    }
     spoken = SummaryWords(**said)
     _check_texts([*parameters, *(v for v in said.values() if isinstance(v, str))])
     _check_texts([*spoken.guarantees, *spoken.cautions])
