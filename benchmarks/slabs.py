@@ -42,6 +42,7 @@ def infer(file: str, folder: str, seed: int = 1, method: str = "exact") -> list[
     )
     took, used = time.perf_counter() - begin, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert isinstance(summary, PosteriorSummary)
     groups = len(summary.keys or ())
     return [
         f"{groups:,} groups by {method}, seed {seed}: {used:.0f} CPU seconds, compilation "

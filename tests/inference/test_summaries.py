@@ -56,7 +56,9 @@ def inferred(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def summary(given: Any, **words: Any) -> nw.PosteriorSummary:
-    return nw.infer(given, "naive", draws=100, keep="summary", **words)
+    short = nw.infer(given, "naive", draws=100, keep="summary", **words)
+    assert isinstance(short, nw.PosteriorSummary)
+    return short
 
 
 def same(one: nw.PosteriorSummary, two: nw.PosteriorSummary) -> None:
@@ -71,6 +73,7 @@ def test_a_summary_says_what_the_draws_say(method: str) -> None:
     post = nw.infer(given, method, chains=CHAINS, draws=DRAWS, seed=7)
     short = nw.infer(given, method, chains=CHAINS, draws=DRAWS, seed=7, keep="summary")
     assert isinstance(post, nw.Posterior)
+    assert isinstance(short, nw.PosteriorSummary)
     pd.testing.assert_frame_equal(short.summary(), post.summary(), check_exact=True)
     half = post.summary(0.5)[["lower", "upper"]]
     pd.testing.assert_frame_equal(short.summary(0.5)[["lower", "upper"]], half, check_exact=True)
@@ -385,6 +388,8 @@ def test_a_killed_run_goes_on_with_equal_results(
     assert 2 <= len(there) < 6
     plain = nw.infer(path, seed=3, chains=4, draws=500, keep="summary")
     resumed = nw.infer(path, seed=3, chains=4, draws=500, keep="summary", out=folder)
+    assert isinstance(plain, nw.PosteriorSummary)
+    assert isinstance(resumed, nw.PosteriorSummary)
     same(resumed, plain)
     assert all(p.stat().st_mtime_ns == before for p, before in there.items())
     print(f"killed with {len(there)} of 6 slabs; equal to the last digit after going on")

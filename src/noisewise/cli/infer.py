@@ -134,8 +134,8 @@ def infer(
             chains=chains, draws=draws, same_population=same_population, pool=pool,
             features=read_features(features, given[0], parent), parent=parent,
             groups=_typed_keys(groups, given[0]),
-            **{"model": model, "formula": formula, **options, **_kept(keep, part)},
-            **({"out": out} if in_slabs else {}),
+            **{"model": model, "formula": formula, **options, **_kept(keep, part),
+               "out": out if in_slabs else None},
         )  # fmt: skip
     if not in_slabs:
         result.save(out)
