@@ -49,7 +49,7 @@ def test_a_file_and_a_folder(noisewise: Run, published: Path, tmp_path: Path) ->
     ):
         refused = noisewise(*words)
         assert refused.code == 1
-        assert "infer with --keep draws" in " ".join(refused.err.split()), refused.err
+        assert "--keep draws" in " ".join(refused.err.split()), refused.err
 
 
 def test_parts(noisewise: Run, published: Path, tmp_path: Path) -> None:

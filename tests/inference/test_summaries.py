@@ -143,7 +143,7 @@ def test_groups_that_are_left_out_are_named() -> None:
     ],
 )
 def test_what_needs_draws_says_how_to_get_them(ask: Callable[[Any], Any]) -> None:
-    with pytest.raises(ArgumentError, match=r"infer with keep='draws'$"):
+    with pytest.raises(ArgumentError, match=r"infer with keep='draws' \(--keep draws\)$"):
         ask(summary(areas(2)))
 
 

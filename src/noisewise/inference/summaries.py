@@ -33,7 +33,7 @@ STATISTICS = ("mean", "sd", *QUANTILES, "rhat", "ess")
 """What is kept of each group and parameter, in this order."""
 INTERVALS = {0.95: ("q025", "q975"), 0.5: ("q25", "q75")}
 """The central intervals that the quantiles give."""
-ASK_FOR_DRAWS = "a summary keeps no draws; infer with keep='draws'"
+ASK_FOR_DRAWS = "a summary keeps no draws; infer with keep='draws' (--keep draws)"
 """What is said where draws are needed."""
 
 
@@ -270,6 +270,11 @@ class PosteriorSummary(Result):
         """Raise an ArgumentError: a summary keeps no draws."""
         raise ArgumentError(f"draws: {ASK_FOR_DRAWS}")
 
+    @property
+    def covariates(self) -> NoReturn:
+        """Raise an ArgumentError: they are asked for to predict, which needs draws."""
+        raise ArgumentError(f"predict: {ASK_FOR_DRAWS}")
+
     def predict(self, new_x: Mapping[str, Any] | None = None, *, seed: int = 0) -> NoReturn:
         """Raise an ArgumentError: predictions need draws."""
         raise ArgumentError(f"predict: {ASK_FOR_DRAWS}")
@@ -351,6 +356,6 @@ def _ends(interval: float) -> tuple[str, str]:
     if interval not in INTERVALS:
         raise ArgumentError(
             f"interval: must be 0.95 or 0.5, not {interval!r}: other quantiles were not kept; "
-            "infer with keep='draws'"
+            "infer with keep='draws' (--keep draws)"
         )
     return INTERVALS[interval]

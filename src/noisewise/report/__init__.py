@@ -64,7 +64,7 @@ def render(
             "of groups of graphical models, give one group's result"
         )
     if isinstance(result, PosteriorSummary):
-        raise ArgumentError("result: a report needs draws; infer with keep='draws'")
+        raise ArgumentError("result: a report needs draws; infer with keep='draws' (--keep draws)")
     checked = result.model_name if check is None else check.settings.get("family")
     if check is not None and checked not in (None, result.model_name):
         raise ArgumentError(

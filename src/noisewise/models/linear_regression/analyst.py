@@ -188,8 +188,8 @@ class RegressionAnalyst(Analyst[Any]):
         if not isinstance(problem, RegressionProblem) or problem.keys is None:
             return None
         if method == "exact":
-            # As many as a batch of a GPU holds: its slabs would else be small for it.
-            size = max(GROUPS_PER_SLAB, *batching.batch_sizes())
+            # At least a batch, which on a GPU is larger: less would leave it idle.
+            size = max(GROUPS_PER_SLAB, batching.batch_sizes()[-1])
             return SlabMethod(exact.outline(problem), exact.summarise, size)
         if method == "naive":
             return SlabMethod(naive.outline(problem), naive.summarise, NAIVE_GROUPS_PER_SLAB)
