@@ -9,7 +9,7 @@ import noisewise as nw
 
 PUBLIC_MODULES: tuple[types.ModuleType, ...] = (
     nw, nw.datasets, nw.diagnostics, nw.models, nw.plots, nw.priors, nw.release, nw.report,
-    nw.simulate, nw.sklearn,
+    nw.simulate, nw.sklearn, nw.spark,
 )  # fmt: skip
 
 

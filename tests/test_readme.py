@@ -52,7 +52,7 @@ def test_all_pages_with_code_are_known() -> None:
         "tutorial-owner.md", "tutorial-analyst.md", "howto-bounds.md", "howto-epsilon.md",
         "howto-ledger.md",
         "howto-report.md", "howto-formulas.md", "howto-small-areas.md", "howto-logistic.md",
-        "tutorial-real-table.md", "howto-r.md",
+        "howto-many-groups.md", "tutorial-real-table.md", "howto-r.md",
     }  # fmt: skip
 
 

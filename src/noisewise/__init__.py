@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         report,
         simulate,
         sklearn,
+        spark,
     )
     from noisewise.artifact import (
         ArgumentError,
@@ -43,7 +44,15 @@ if TYPE_CHECKING:
         SearchError,
         SourceError,
     )
-    from noisewise.inference import Posterior, Prediction, Result, infer, load, load_posterior
+    from noisewise.inference import (
+        Posterior,
+        PosteriorSummary,
+        Prediction,
+        Result,
+        infer,
+        load,
+        load_posterior,
+    )
     from noisewise.models.exponential_family.families import register_family
     from noisewise.models.exponential_family.family import Conjugate, Family
     from noisewise.models.graphical_model.fitted_model import GraphicalModel
@@ -61,6 +70,7 @@ _PACKAGES = (
     "report",
     "simulate",
     "sklearn",
+    "spark",
 )
 _HOMES = {
     **dict.fromkeys(
@@ -79,7 +89,15 @@ _HOMES = {
         "noisewise.artifact",
     ),
     **dict.fromkeys(
-        ("Posterior", "Prediction", "Result", "infer", "load", "load_posterior"),
+        (
+            "Posterior",
+            "PosteriorSummary",
+            "Prediction",
+            "Result",
+            "infer",
+            "load",
+            "load_posterior",
+        ),
         "noisewise.inference",
     ),
     "Conjugate": "noisewise.models.exponential_family.family",
@@ -120,6 +138,7 @@ __all__ = [
     "GraphicalPosterior",
     "NoisewiseError",
     "Posterior",
+    "PosteriorSummary",
     "Prediction",
     "Release",
     "ReleaseError",
@@ -142,4 +161,5 @@ __all__ = [
     "report",
     "simulate",
     "sklearn",
+    "spark",
 ]

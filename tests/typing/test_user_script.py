@@ -129,7 +129,8 @@ def test_every_argument_of_a_public_function_is_annotated() -> None:
 def test_help_shows_the_signature_of_infer() -> None:
     assert list(inspect.signature(nw.infer).parameters) == [
         "release", "method", "model", "prior", "x", "y", "formula", "seed", "chains", "draws",
-        "progress", "same_population", "pool", "features", "parent", "groups", "options",
+        "progress", "same_population", "pool", "features", "parent", "groups", "keep", "out",
+        "part", "options",
     ]  # fmt: skip
     page = pydoc.plain(pydoc.render_doc(nw.infer))
     assert "\ninfer(\n" in page or "\ninfer(release" in page

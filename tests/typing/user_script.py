@@ -114,6 +114,21 @@ def analyst(regression: LinearRegressionRelease, family: ExponentialFamilyReleas
     assert_type(counts.predict(), nw.Prediction)
 
 
+def many_groups(regression: LinearRegressionRelease, family: ExponentialFamilyRelease) -> None:
+    """Keep summaries of groups, here or on Spark, which ships its own types."""
+    summary = nw.infer(regression, keep="summary", out="slabs", part=(3, 16))
+    assert_type(summary, nw.PosteriorSummary)
+    assert_type(nw.infer(family, "exact", keep="summary", seed=1), nw.PosteriorSummary)
+    assert_type(nw.infer(regression, keep="draws"), RegressionPosterior)
+    assert_type(nw.infer("release.json", keep="summary", out="slabs"), nw.Result)
+    assert_type(summary.by_group("age"), pd.DataFrame)
+    assert_type(summary.table(), pd.DataFrame)
+    assert_type(summary.converged, bool)
+    assert_type(summary.save("summary.parquet"), Path)
+    session: Any = None
+    assert_type(nw.spark.infer(session, regression, draws=500), nw.PosteriorSummary)
+
+
 def modeller(tables: GraphicalModelRelease) -> None:
     """Fit graphical models. Groups are in the release, not in its type: hence the two classes."""
     fitted = nw.infer(tables)

@@ -21,6 +21,7 @@ release = nw.release.linear_regression("people.csv", x="age", y="income", epsilo
 nw.infer(release, draws="many")  # wrong: call-overload
 nw.infer(release, draw=500)  # wrong: call-overload
 nw.infer(release, "exact", lam="small")  # wrong: call-overload
+nw.infer(release, keep="summry")  # wrong: call-overload
 nw.infer(1)  # wrong: call-overload
 nw.infer(release).predict({"age": ["forty"]})  # wrong: dict-item
 nw.infer(release).sumary()  # wrong: attr-defined

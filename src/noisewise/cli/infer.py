@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from noisewise.inference import Result
 
+SUMMARY_ENDING = ".parquet"
+"""How the name of a file ends that takes a summary; any other name is that of a folder."""
 DIAGNOSTICS = ("rhat", "ess")
 """Columns of a summary that the status says in words."""
 
@@ -46,7 +48,7 @@ def infer(
             "-o",
             metavar="FILE",
             help="Where the result goes: a posterior (.nc), a fitted graphical model (.json) or "
-            "its posterior (.npz).",
+            "its posterior (.npz); with --keep summary a table (.parquet), or a folder.",
         ),
     ],
     method: Annotated[
@@ -92,6 +94,23 @@ def infer(
         list[str] | None,
         typer.Option("--group", metavar="KEY", help="A group to infer, if not all; repeat."),
     ] = None,
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="draws|summary",
+            help="What to keep: draws, or of many groups the mean, quantiles and convergence of "
+            "each, in slabs of groups. A run into a folder that was killed goes on where it "
+            "stopped.",
+        ),
+    ] = "draws",
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N",
+            help="With --keep summary and a folder, the K-th of N parts, for a scheduler; "
+            "afterwards, without --part, the slabs are collected.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Infer a result that accounts for the noise, and keep it in a file.
@@ -102,7 +121,9 @@ def infer(
     """
     given = [Release.load(path) for path in releases]
     # Before any sampling: what cannot be written would be lost.
-    check_writable(out, _is_result, "posterior")
+    in_slabs = keep == "summary" and out.suffix != SUMMARY_ENDING
+    if not in_slabs:
+        check_writable(out, _is_result, "posterior")
     from noisewise.inference import infer as run
 
     options = read_options(option)
@@ -113,15 +134,27 @@ def infer(
             chains=chains, draws=draws, same_population=same_population, pool=pool,
             features=read_features(features, given[0], parent), parent=parent,
             groups=_typed_keys(groups, given[0]),
-            **{"model": model, "formula": formula, **options},
+            **{"model": model, "formula": formula, **options, **_kept(keep, part),
+               "out": out if in_slabs else None},
         )  # fmt: skip
-    result.save(out)
+    if not in_slabs:
+        result.save(out)
     if as_json:
         show_json({"out": str(out), **_summary(result, given)})
     else:
         _show(result, given, out)
     if not result.converged:
         typer.echo(f"warning: {result.status}", err=True)
+
+
+def _kept(keep: str, part: str | None) -> dict[str, Any]:
+    """Return the arguments of ``infer`` that say what is kept."""
+    if part is None:
+        return {"keep": keep}
+    numbers = part.split("/")
+    if len(numbers) != 2 or not all(n.isascii() and n.isdigit() for n in numbers):
+        raise ArgumentError(f"--part: must be like 3/16, the third of sixteen parts, not {part!r}")
+    return {"keep": keep, "part": (int(numbers[0]), int(numbers[1]))}
 
 
 def read_features(path: Path | None, release: Release, parent: str | None) -> pd.DataFrame | None:
@@ -159,11 +192,11 @@ def _is_result(path: Path) -> bool:
 
 def _summary(result: Result, releases: list[Release]) -> dict[str, Any]:
     """Return the result for scripts."""
-    from noisewise.inference import Posterior
+    from noisewise.inference import Posterior, PosteriorSummary
 
     return {
         "method": result.method,
-        "prior": result.prior if isinstance(result, Posterior) else "",
+        "prior": result.prior if isinstance(result, Posterior | PosteriorSummary) else "",
         "guarantees": [release.statement() for release in releases],
         "where": [release.where for release in releases],
         "converged": result.converged,
@@ -190,10 +223,10 @@ def _plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _show(result: Result, releases: list[Release], out: Path) -> None:
     """Print the result for a person at a terminal."""
-    from noisewise.inference import Posterior
+    from noisewise.inference import Posterior, PosteriorSummary
 
     console = plain_console()
-    what = "Posterior" if isinstance(result, Posterior) else "Result"
+    what = "Posterior" if isinstance(result, Posterior | PosteriorSummary) else "Result"
     console.print(f"{what} of {result.title}, method {result.method}", style="bold")
     for release in releases:
         console.print(release.statement())

@@ -305,10 +305,12 @@ def ranks(
     Rank 1 is the largest. Where intervals of ranks overlap, the release does not say which group is
     ahead. The first column holds the groups' keys and is named as in the release.
     """
-    from noisewise.inference import Posterior
+    from noisewise.inference import Posterior, PosteriorSummary
 
     check_table(out)
     loaded = load_result(result)
+    if isinstance(loaded, PosteriorSummary):
+        loaded.ranks()
     if not isinstance(loaded, Posterior) or loaded.keys is None:
         raise ArgumentError("RESULT: groups are ranked, and this result has none")
     point = _points(loaded, at, None)[0] if at else None

@@ -6,10 +6,12 @@ It needs jax, numpy and scipy, and nothing of the owner's half.
 from noisewise.inference.api import infer, load, methods
 from noisewise.inference.posterior_files import load_posterior
 from noisewise.inference.results import CategoryPrediction, Posterior, Prediction, Result
+from noisewise.inference.summaries import PosteriorSummary
 
 __all__ = [
     "CategoryPrediction",
     "Posterior",
+    "PosteriorSummary",
     "Prediction",
     "Result",
     "infer",

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -18,9 +18,11 @@ from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.release_files import MAX_BYTES
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import shown
-from noisewise.inference import combine
+from noisewise.inference import combine, slabs
 from noisewise.inference.population import FEWEST_GROUPS, PublicFeatures, public_features
 from noisewise.inference.results import Posterior, Result
+from noisewise.inference.slabs import Part
+from noisewise.inference.summaries import PosteriorSummary, summarised, words_of
 from noisewise.models.base import Analyst, Method, Model, Progress, Question, refuse_reserved
 
 if TYPE_CHECKING:
@@ -37,6 +39,11 @@ if TYPE_CHECKING:
     from noisewise.models.graphical_model.posterior import GraphicalPosterior
     from noisewise.models.linear_regression import LinearRegressionRelease
     from noisewise.models.linear_regression.posterior import RegressionPosterior
+
+    class KeepDraws(TypedDict, total=False):
+        """What is kept unless a summary is asked for."""
+
+        keep: Literal["draws"]
 
     class SamplingOptions(TypedDict, total=False):
         """Options of every model."""
@@ -56,7 +63,10 @@ if TYPE_CHECKING:
         features: Any
         parent: str | None
 
-    class RegressionOptions(FamilyOptions, total=False):
+    class FamilyDrawsOptions(FamilyOptions, KeepDraws, total=False):
+        """The same, where draws are kept."""
+
+    class RegressionOptions(FamilyDrawsOptions, total=False):
         """Options of linear regression."""
 
         x: str | Iterable[str] | None
@@ -64,7 +74,7 @@ if TYPE_CHECKING:
         formula: str | None
         model: Literal["linear"] | None
 
-    class GeneralizedOptions(FamilyOptions, total=False):
+    class GeneralizedOptions(FamilyDrawsOptions, total=False):
         """Options of logistic, probit and Poisson regression."""
 
         x: str | Iterable[str] | None
@@ -72,7 +82,7 @@ if TYPE_CHECKING:
         formula: str | None
         covariate_law: Literal["box", "normal"]
 
-    class TablesOptions(SamplingOptions, GraphicalOptions, total=False):
+    class TablesOptions(SamplingOptions, GraphicalOptions, KeepDraws, total=False):
         """Options of graphical models."""
 
     class AnyOptions(FamilyOptions, GraphicalOptions, total=False):
@@ -83,6 +93,13 @@ if TYPE_CHECKING:
         formula: str | None
         model: str | None
         covariate_law: Literal["box", "normal"]
+
+    class AnyKeptOptions(AnyOptions, total=False):
+        """The same, whatever is kept."""
+
+        keep: Literal["draws", "summary"]
+        out: str | os.PathLike[str] | None
+        part: Part | None
 
 
 ReleaseLike = Release | str | os.PathLike[str]
@@ -96,6 +113,23 @@ ZERO_SDS = 3
 """Deviations of the noise above which a number of records is surely not 0 (chosen)."""
 FEWEST_DRAWS = 100
 """Below this no effective sample size can be told (chosen)."""
+
+
+@overload
+def infer(
+    release: LinearRegressionRelease
+    | LogisticRegressionRelease
+    | PoissonRegressionRelease
+    | ExponentialFamilyRelease
+    | Iterable[LinearRegressionRelease]
+    | Iterable[ExponentialFamilyRelease],
+    method: str | None = None,
+    *,
+    keep: Literal["summary"],
+    out: str | os.PathLike[str] | None = None,
+    part: Part | None = None,
+    **options: Unpack[AnyOptions],
+) -> PosteriorSummary: ...
 
 
 @overload
@@ -131,7 +165,7 @@ def infer(
 def infer(
     release: ExponentialFamilyRelease | Iterable[ExponentialFamilyRelease],
     method: str | None = None,
-    **options: Unpack[FamilyOptions],
+    **options: Unpack[FamilyDrawsOptions],
 ) -> FamilyPosterior: ...
 
 
@@ -153,7 +187,7 @@ def infer(
 def infer(
     release: ReleaseLike | Iterable[ReleaseLike],
     method: str | None = None,
-    **options: Unpack[AnyOptions],
+    **options: Unpack[AnyKeptOptions],
 ) -> Result: ...
 
 
@@ -175,6 +209,9 @@ def infer(
     features: Any = None,
     parent: str | None = None,
     groups: Iterable[Level] | None = None,
+    keep: Literal["draws", "summary"] = "draws",
+    out: str | os.PathLike[str] | None = None,
+    part: Part | None = None,
     **options: Any,
 ) -> Result:
     """Infer a posterior that accounts for the noise of a release.
@@ -225,6 +262,15 @@ def infer(
             index. Features must be public, since no noise protects them.
         parent: the column of ``features`` that says in which larger group each group lies.
         groups: the keys of the groups to infer; all unless given. Pooled groups learn from these.
+        keep: ``"draws"``, or ``"summary"`` for means, deviations, quantiles and convergence of
+            every group and parameter without the draws. Groups of a linear regression without
+            factors, by ``exact`` or ``naive``, are then sampled in slabs of a fixed number of
+            groups, and few draws are held at a time; any other posterior is inferred as usual and
+            then summed up. Of pooled groups and graphical models there is none.
+        out: with a summary, a folder for its slabs, one Parquet file each. A slab that is there is
+            not inferred again: a run that was killed goes on where it stopped.
+        part: with a folder, infer only these slabs: ``(3, 16)`` is the third of sixteen parts, as a
+            scheduler runs them. Afterwards a call without ``part`` collects them.
         options: of graphical models. ``lam`` (naive-mle; 1e-5), ``estep`` (cgm; ``"dual"`` or
             ``"nlbp"``), ``spread`` (cgm; π/√6), ``law`` of the potentials (bayes; ``"log-gamma"``
             or ``"normal"``), ``tied`` (True, or lists of cliques that share a potential),
@@ -233,7 +279,8 @@ def infer(
             checkers do not know: give them as ``**{"name": value}``.
 
     Returns:
-        A result with ``summary()``, ``draws``, ``save()`` and, where the model predicts records,
+        With ``keep="summary"`` a `PosteriorSummary`; else
+        a result with ``summary()``, ``draws``, ``save()`` and, where the model predicts records,
         ``predict()``. Type checkers know its class from that of the release; of a path they know a
         `Result`. A graphical release with groups gives ``GraphicalGroups``.
 
@@ -247,20 +294,120 @@ def infer(
         >>> list(post.draws)
         ['pir', 'intercept', 'sigma2']
     """
+    words = {"x": x, "y": y, "formula": formula, **options}
+    slabs.check_keep(keep, out, part, pooled=pool is True)
+    asked_for = prepared(
+        release, method, words, model=model, prior=prior, same_population=same_population,
+        pool=pool, features=features, parent=parent, groups=groups, chains=chains, draws=draws,
+        keep=keep,
+    )  # fmt: skip
+    with reporting(progress, f"sampling ({asked_for.question.method})") as report:
+        if keep == "summary":
+            return _summary(asked_for, seed, chains, draws, out, part, report)
+        return asked_for.infer(seed, chains, draws, report)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What ``infer`` was asked, checked and read, before anything is sampled.
+
+    ``releases`` are all that were given, ``usable`` those of the groups with enough records.
+    """
+
+    model: str
+    analyst: Analyst[Any]
+    question: Question
+    problem: Any
+    releases: list[Release]
+    usable: list[Release]
+    left_out: tuple[Level, ...]
+
+    def infer(self, seed: int, chains: int, draws: int, report: Progress | None) -> Result:
+        """Return the result of the method."""
+        method = self.analyst.methods[self.question.method or ""]
+        return self.described(method(self.problem, seed, chains, draws, report))
+
+    def described(self, result: Result) -> Result:
+        """Return a result that knows its releases, and which groups were left out."""
+        if not isinstance(result, Posterior):
+            return result
+        promised = tuple(r.statement() for r in self.releases)
+        details = dict(result.details)
+        if self.left_out:
+            why = f"they have fewer than {self.analyst.least_records} records"
+            details |= {"left_out": self.left_out, "why_left_out": why}
+        return replace(result, guarantees=promised, releases=tuple(self.releases), details=details)
+
+    def slabs(self, seed: int, chains: int, draws: int) -> slabs.Slabs | None:
+        """Return the slabs of groups; None where the method has none."""
+        method = self.analyst.in_slabs(self.problem, self.question.method or "")
+        if method is None:
+            return None
+        outline = self.described(method.outline)
+        assert isinstance(outline, Posterior)  # noqa: S101  # described keeps the class
+        return slabs.Slabs(
+            self.model, tuple(self.usable), self.question, seed, chains, draws,
+            tuple(outline.draws), words_of(outline), method.groups_per_slab,
+        )  # fmt: skip
+
+
+def _summary(
+    asked_for: Prepared, seed: int, chains: int, draws: int,
+    out: str | os.PathLike[str] | None, part: Part | None, report: Progress | None,
+) -> PosteriorSummary:  # fmt: skip
+    """Return the summary: of slabs, or where the method has none, of the posterior."""
+    in_slabs = asked_for.slabs(seed, chains, draws)
+    if in_slabs is not None:
+        return slabs.run(in_slabs, out, part, report)
+    if out is not None:
+        raise ArgumentError(
+            "out: only groups of a linear regression without factors, by exact or naive, are "
+            "inferred in slabs; leave it out, and save() the summary"
+        )
+    result = asked_for.infer(seed, chains, draws, report)
+    if not isinstance(result, Posterior):
+        raise ArgumentError(f"keep: {asked_for.model} has no draws to sum up; leave it out")
+    return summarised(result)
+
+
+def prepared(
+    release: Any,
+    method: str | None,
+    words: Mapping[str, Any],
+    *,
+    chains: int,
+    draws: int,
+    keep: Literal["draws", "summary"],
+    model: str | None = None,
+    prior: Any = None,
+    same_population: bool = False,
+    pool: bool = False,
+    features: Any = None,
+    parent: str | None = None,
+    groups: Iterable[Level] | None = None,
+) -> Prepared:
+    """Check and read what ``infer`` is asked, and warn of what may go wrong; sample nothing.
+
+    The arguments are those of ``infer``; ``words`` are those of the model, such as ``x``.
+    """
     releases = of_named_groups(_listed(release), groups)
     first = releases[0]
     if len(releases) > 1:
         combine.check(releases, same_population=same_population)
     kind, stands_for = models.find_asked(first.family, model)
     analyst = kind.analyst()
+    if keep == "summary" and not analyst.summarising:
+        raise ArgumentError(
+            f"keep: results of a {kind.name} are no draws by parameter that could be summed up; "
+            "leave it out"
+        )
     shared = pooled_features(kind, first, pool, features, parent)
     chosen = _chosen_method(analyst, first, method, shared is not None)
     _check_method(analyst, chosen, len(releases))
     check_at_least("chains", chains, FEWEST_CHAINS)
     check_at_least("draws", draws, FEWEST_DRAWS)
-    refuse_reserved(kind, options)
-    asked_for = asked(prior, x=x, y=y, formula=formula, **options, **stands_for)
-    question = replace(asked_for, method=chosen, pool=shared)
+    refuse_reserved(kind, words)
+    question = replace(asked(prior, **{**words, **stands_for}), method=chosen, pool=shared)
     usable, left_out = releases, tuple[Level, ...]()
     if shared is None:  # The population speaks for a pooled group without records.
         usable, left_out = usable_groups(releases, analyst.least_records)
@@ -268,16 +415,7 @@ def infer(
     problem = analyst.problem(usable, question)
     for caution in analyst.cautions(problem, question, usable):
         warn_user(caution)
-    with reporting(progress, f"sampling ({chosen})") as report:
-        result = analyst.methods[chosen](problem, seed, chains, draws, report)
-    if not isinstance(result, Posterior):
-        return result
-    promised = tuple(r.statement() for r in releases)
-    details = dict(result.details)
-    if left_out:
-        why = f"they have fewer than {analyst.least_records} records"
-        details |= {"left_out": left_out, "why_left_out": why}
-    return replace(result, guarantees=promised, releases=tuple(releases), details=details)
+    return Prepared(kind.name, analyst, question, problem, releases, usable, left_out)
 
 
 def of_named_groups(releases: list[Release], groups: Iterable[Level] | None) -> list[Release]:
@@ -500,6 +638,8 @@ def load(path: str | os.PathLike[str]) -> Release | Result:
     from noisewise.inference.posterior_files import HEAD, load_posterior
 
     file = Path(path)
+    if file.is_dir():
+        return load_posterior(file)
     try:
         with file.open("rb") as opened:
             head = opened.read(HEAD)

@@ -23,6 +23,7 @@ from noisewise.artifact.atomic_file import atomic_write
 from noisewise.artifact.release_files import HDF5
 from noisewise.artifact.validation import is_printable, levels, shown, text
 from noisewise.artifact.version import VERSION as SOFTWARE
+from noisewise.inference import summary_files
 from noisewise.inference.population import PopulationPosterior
 from noisewise.inference.population_files import (
     population_arrays,
@@ -100,7 +101,8 @@ def load_posterior(path: str | os.PathLike[str]) -> Result:
     """Read what ``save`` of a result wrote.
 
     Args:
-        path: a netCDF file of a posterior, or a file of a model with a format of its own.
+        path: a netCDF file of a posterior, a Parquet file or folder of summaries, or a file of a
+            model with a format of its own.
 
     Returns:
         The result, of the class it was saved from.
@@ -121,12 +123,16 @@ def load_posterior(path: str | os.PathLike[str]) -> Result:
 
 
 def reader_of(path: Path) -> Callable[[Path], Result] | None:
-    """Return who reads this file, if a model has a format of its own that begins like it."""
+    """Return who reads this file: summaries, or a model whose own format begins like it."""
+    if path.is_dir():
+        return summary_files.load
     try:
         with path.open("rb") as file:
             start = file.read(HEAD)
     except OSError:
         return None  # What is wrong with it is told by the reader of netCDF.
+    if start.startswith(summary_files.PARQUET):
+        return summary_files.load
     if start.startswith(HDF5):
         return None
     for name in models.names():

@@ -226,6 +226,30 @@ def by_name(
     return {n: v[0] if keys is None else v for n, v in zip(names, values, strict=True)}
 
 
+def poorly_sampled(rhat: np.ndarray, ess: np.ndarray) -> np.ndarray:
+    """Return whether each group lacks convergence, by R-hat and ESS (parameter, group)."""
+    return np.asarray(~((np.max(rhat, axis=0) < RHAT) & (np.min(ess, axis=0) >= ESS)))
+
+
+def convergence_in_words(bad: int, groups: int | None, rhat: np.ndarray, ess: np.ndarray) -> str:
+    """Say whether all converged, and what to do if not.
+
+    Args:
+        bad: how many groups have not.
+        groups: how many there are; None where the posterior has none.
+        rhat: of every parameter and group.
+        ess: effective draws, likewise.
+    """
+    if not bad:
+        return f"converged: R-hat < {RHAT} and at least {ESS} effective draws everywhere"
+    many = "" if groups is None else f" in {bad} of {groups} groups"
+    return (
+        f"not converged{many}: R-hat up to {np.max(rhat):.3f}, {np.min(ess):.0f} effective draws "
+        f"at the least (wanted: below {RHAT}, at least {ESS}). Ask for more draws, or a tighter "
+        "prior"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior(Result):
     """Draws by parameter name: arrays (chain, draw), or (group, chain, draw) where grouped.
@@ -285,9 +309,8 @@ class Posterior(Result):
     @property
     def unconverged(self) -> tuple[str | int | None, ...]:
         """Return the keys of the groups that have not converged (None: the only one)."""
-        worst = np.max([np.atleast_1d(r) for r in self.rhat.values()], axis=0)
-        least = np.min([np.atleast_1d(e) for e in self.ess.values()], axis=0)
-        bad = ~((worst < RHAT) & (least >= ESS))
+        rhat, ess = ([np.atleast_1d(v) for v in side.values()] for side in (self.rhat, self.ess))
+        bad = poorly_sampled(np.array(rhat), np.array(ess))
         keys = (None,) if self.keys is None else self.keys
         return tuple(k for k, b in zip(keys, bad, strict=True) if b)
 
@@ -339,16 +362,9 @@ class Posterior(Result):
         pooled = self.population
         if pooled is not None and not pooled.converged:
             return pooled.convergence
-        bad = self.unconverged
-        if not bad:
-            return f"converged: R-hat < {RHAT} and at least {ESS} effective draws everywhere"
-        many = "" if self.keys is None else f" in {len(bad)} of {len(self.keys)} groups"
-        worst = max(float(np.max(r)) for r in self.rhat.values())
-        least = min(float(np.min(e)) for e in self.ess.values())
-        return (
-            f"not converged{many}: R-hat up to {worst:.3f}, {least:.0f} effective draws at the "
-            f"least (wanted: below {RHAT}, at least {ESS}). Ask for more draws, or a tighter prior"
-        )
+        groups = None if self.keys is None else len(self.keys)
+        rhat, ess = (np.array([*side.values()]) for side in (self.rhat, self.ess))
+        return convergence_in_words(len(self.unconverged), groups, rhat, ess)
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
         """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.

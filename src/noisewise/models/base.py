@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from noisewise.inference.population import PublicFeatures
     from noisewise.inference.results import Posterior, Result
+    from noisewise.inference.slabs import SlabMethod
     from noisewise.simulate.calibration_check import Check
     from noisewise.simulate.trials import Outcome, Scene, Trials
 
@@ -188,6 +189,8 @@ class Analyst(ABC, Generic[P]):
     """Methods that let groups learn from each other, best first (``Question.pool``)."""
     posterior: ClassVar[type[Posterior]]
     """The class of the posteriors that ``restore`` makes."""
+    summarising: bool = True
+    """Whether ``keep="summary"`` can sum its posteriors up: they are draws by parameter."""
     least_records: int = 1
     """Records without which nothing can be inferred of a group; ``infer`` leaves it out."""
 
@@ -204,6 +207,10 @@ class Analyst(ABC, Generic[P]):
     ) -> tuple[str, ...]:
         """Return warnings about the problem, before anything is sampled."""
         return ()
+
+    def in_slabs(self, problem: P, method: str) -> SlabMethod | None:
+        """Return how groups are summed up while they are sampled; None where all are held first."""
+        return None
 
     def restore(self, common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Posterior:
         """Return a posterior that was read from a file.

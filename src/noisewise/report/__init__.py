@@ -71,6 +71,7 @@ def render(
         True
     """
     from noisewise.inference.results import Result
+    from noisewise.inference.summaries import PosteriorSummary
     from noisewise.report.pages import check_page, plan_page
     from noisewise.simulate import Check, Plan, load_check
 
@@ -93,6 +94,8 @@ def render(
             f"a partition answer, not of {type(result).__name__!r}; of a file, load it first, and "
             "of groups of graphical models, give one group's result"
         )
+    if isinstance(result, PosteriorSummary):
+        raise ArgumentError("result: a report needs draws; infer with keep='draws' (--keep draws)")
     checked = result.model_name if check is None else check.settings.get("family")
     if check is not None and checked not in (None, result.model_name):
         raise ArgumentError(

@@ -57,6 +57,7 @@ def _fitted(name: str, fit: Callable[..., Result], sampled: bool) -> Method[Grou
 class GraphicalAnalyst(Analyst[GroupedTables]):
     """A model over the public levels that accounts for the noise of its tables."""
 
+    summarising = False
     methods: ClassVar[Mapping[str, Method[Any]]] = {
         "cgm": _fitted("cgm", collective_em.run, sampled=False),
         "naive-mle": _fitted("naive-mle", maximum_likelihood.run, sampled=False),

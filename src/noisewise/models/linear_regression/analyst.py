@@ -13,9 +13,11 @@ from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.formula import parse
 from noisewise.inference.population import PublicFeatures
 from noisewise.inference.results import MAX_NAMED, Posterior, Result
+from noisewise.inference.slabs import GROUPS_PER_SLAB, SlabMethod
 from noisewise.models.base import Analyst, Method, Progress, Question
 from noisewise.models.linear_regression import (
     LEAST_RECORDS,
+    batching,
     exact,
     factor_exact,
     factor_naive,
@@ -39,6 +41,8 @@ from noisewise.models.linear_regression.problem import (
     regression_problem,
 )
 
+NAIVE_GROUPS_PER_SLAB = 1024
+"""Groups of a slab of method ``naive`` (chosen), which holds the draws of a slab."""
 FACTOR_METHODS: Mapping[str, Callable[..., Posterior]] = {
     "exact": factor_exact.run,
     "naive": factor_naive.run,
@@ -176,6 +180,20 @@ class RegressionAnalyst(Analyst[Any]):
         ):
             warnings += filter(None, [prior_check.caution(problem)])
         return (*warnings, *(words for release in releases for words in left_out_in_words(release)))
+
+    def in_slabs(
+        self, problem: RegressionProblem | FactorProblem | PooledQuestion, method: str
+    ) -> SlabMethod | None:
+        """Return how groups without factors are summed up by ``exact`` and ``naive``."""
+        if not isinstance(problem, RegressionProblem) or problem.keys is None:
+            return None
+        if method == "exact":
+            # At least a batch, which on a GPU is larger: less would leave it idle.
+            size = max(GROUPS_PER_SLAB, batching.batch_sizes()[-1])
+            return SlabMethod(exact.outline(problem), exact.summarise, size)
+        if method == "naive":
+            return SlabMethod(naive.outline(problem), naive.summarise, NAIVE_GROUPS_PER_SLAB)
+        return None
 
     def restore(
         self, common: Mapping[str, Any], attributes: Mapping[str, Any]

@@ -7,14 +7,16 @@ scatter. Groups that do not converge are sampled again, and later attempts overw
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from noisewise.inference.results import ESS, RHAT
+from noisewise.inference.summaries import STATISTICS, GroupSummaries, summary_numbers
 from noisewise.models.linear_regression.coordinates import Shape, full_rank
 from noisewise.models.linear_regression.posterior_draws import LatentDraws, draw_latent, latent_fit
 from noisewise.models.linear_regression.problem import RegressionProblem, subset
@@ -98,7 +100,65 @@ class BatchDraws(NamedTuple):
     positions: np.ndarray | None
 
 
-class CollectedDraws:
+class BatchSummaries(NamedTuple):
+    """What is kept of a batch in place of its draws: numbers (statistic, parameter, group)."""
+
+    numbers: np.ndarray
+
+
+B = TypeVar("B", BatchDraws, BatchSummaries)
+"""What is kept of a batch."""
+
+
+class Collected(ABC, Generic[B]):
+    """What was kept of all groups, from the last attempt at each."""
+
+    rhat: np.ndarray
+    """R-hat (parameter, group)."""
+    ess: np.ndarray
+    """Effective draws (parameter, group)."""
+    tries: np.ndarray
+    """Attempts at each group."""
+
+    @abstractmethod
+    def taken(self, batch: BatchDraws) -> B:
+        """Return what is kept of a batch; it may be asked of several batches at once."""
+
+    @abstractmethod
+    def put(self, rows: np.ndarray, batch: B) -> None:
+        """Store a batch's groups; padding beyond them is dropped."""
+
+    @property
+    def unconverged(self) -> np.ndarray:
+        """Return the positions of groups that need another attempt."""
+        return np.flatnonzero(~((self.rhat < RHAT) & (self.ess >= ESS)).all(axis=0))
+
+
+class CollectedSummaries(Collected[BatchSummaries]):
+    """Means, quantiles and diagnostics of all groups; no draws."""
+
+    def __init__(self, problem: RegressionProblem) -> None:
+        groups, size = len(problem.n), len(problem.x) + 2
+        self._numbers = np.full((len(STATISTICS), size, groups), np.nan)
+        self.rhat, self.ess = self._numbers[-2], self._numbers[-1]
+        self.tries = np.zeros(groups, int)
+
+    def taken(self, batch: BatchDraws) -> BatchSummaries:
+        """Return the numbers of a batch."""
+        return BatchSummaries(summary_numbers(batch.user, batch.rhat, batch.ess))
+
+    def put(self, rows: np.ndarray, batch: BatchSummaries) -> None:
+        """Store a batch's groups; padding beyond them is dropped."""
+        self._numbers[:, :, rows] = batch.numbers[:, :, : len(rows)]
+        self.tries[rows] += 1
+
+    @property
+    def summaries(self) -> GroupSummaries:
+        """Return all groups' numbers."""
+        return GroupSummaries(self._numbers, self.tries)
+
+
+class CollectedDraws(Collected[BatchDraws]):
     """Draws and diagnostics of all groups, from the last attempt at each."""
 
     def __init__(self, problem: RegressionProblem, chains: int, draws: int) -> None:
@@ -112,6 +172,10 @@ class CollectedDraws:
         self._first_attempt: dict[tuple[int, ...], int] = {}
         shape = full_rank(len(problem.x) + 1, noisy_n=problem.noisy_n)
         self._keeps_latent = latent_fit(shape, groups * chains * draws)
+
+    def taken(self, batch: BatchDraws) -> BatchDraws:
+        """Return the batch itself."""
+        return batch
 
     def put(self, rows: np.ndarray, batch: BatchDraws) -> None:
         """Store a batch's groups; padding beyond them is dropped."""
@@ -143,8 +207,3 @@ class CollectedDraws:
             return {name: v[0] if single else v for name, v in latent.items()}
 
         return LatentDraws(make, problem)
-
-    @property
-    def unconverged(self) -> np.ndarray:
-        """Return the positions of groups that need another attempt."""
-        return np.flatnonzero(~((self.rhat < RHAT) & (self.ess >= ESS)).all(axis=0))

@@ -20,9 +20,22 @@ import numpy as np
 from noisewise.inference import adaptation, hmc
 from noisewise.inference.combine import averaged
 from noisewise.inference.results import Posterior
+from noisewise.inference.summaries import GroupSummaries
 from noisewise.models.base import Progress
-from noisewise.models.linear_regression import batching, collapsed, kinked_hmc, scale_free
-from noisewise.models.linear_regression.batching import BatchDraws, CollectedDraws, shape_of
+from noisewise.models.linear_regression import (
+    batching,
+    collapsed,
+    kinked_hmc,
+    posterior_draws,
+    scale_free,
+)
+from noisewise.models.linear_regression.batching import (
+    BatchDraws,
+    Collected,
+    CollectedDraws,
+    CollectedSummaries,
+    shape_of,
+)
 from noisewise.models.linear_regression.coordinates import Shape, point, reflections, released
 from noisewise.models.linear_regression.initial_values import (
     DrawnStatistics,
@@ -302,8 +315,48 @@ def run(
     problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
 ) -> Posterior:
     """Sample all groups in batches; those that did not converge get two longer attempts."""
-    begin, groups = time.perf_counter(), len(problem.n)
-    collected, todo = CollectedDraws(problem, chains, draws), np.arange(groups)
+    collected = CollectedDraws(problem, chains, draws)
+    seconds = _attempts(problem, seed, chains, draws, progress, collected)
+    details = {
+        "tries": collected.tries,
+        "divergences": collected.divergences,
+        "seconds": seconds,
+        "hidden": list(hidden_columns(problem)),
+    }
+    latent = collected.latent(problem, seed)
+    return posterior_from_user(
+        problem, collected.user, collected.rhat, collected.ess, "exact", details, latent
+    )
+
+
+def outline(problem: RegressionProblem) -> Posterior:
+    """Return the posterior without its draws, as far as words are made of it."""
+    details = {"hidden": list(hidden_columns(problem))}
+    return posterior_draws.outline(problem, "exact", details)
+
+
+def summarise(
+    problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
+) -> GroupSummaries:
+    """Sample as ``run`` does, but hold the draws of a batch no longer than it takes to sum them up.
+
+    The numbers are those of the draws that ``run`` gives.
+    """
+    collected = CollectedSummaries(problem)
+    _attempts(problem, seed, chains, draws, progress, collected)
+    return collected.summaries
+
+
+def _attempts(
+    problem: RegressionProblem,
+    seed: int,
+    chains: int,
+    draws: int,
+    progress: Progress | None,
+    collected: Collected[Any],
+) -> tuple[float, ...]:
+    """Sample all groups, and again those that did not converge; return the seconds of each try."""
+    begin, todo = time.perf_counter(), np.arange(len(problem.n))
     key, lock = jax.random.key(seed), Lock()
     seconds: list[float] = []
     for attempt, rounds in enumerate(ATTEMPTS):
@@ -321,7 +374,7 @@ def run(
 
             fresh = jax.random.fold_in(jax.random.fold_in(key, attempt), number)
             some = subset(problem, batching.padded(rows))
-            batch = sample(fresh, some, chains, draws, rounds, tick)
+            batch = collected.taken(sample(fresh, some, chains, draws, rounds, tick))
             with lock:
                 collected.put(rows, batch)
 
@@ -330,13 +383,4 @@ def run(
         todo = collected.unconverged
         if not len(todo):
             break
-    details = {
-        "tries": collected.tries,
-        "divergences": collected.divergences,
-        "seconds": tuple(seconds),
-        "hidden": list(hidden_columns(problem)),
-    }
-    latent = collected.latent(problem, seed)
-    return posterior_from_user(
-        problem, collected.user, collected.rhat, collected.ess, "exact", details, latent
-    )
+    return tuple(seconds)

@@ -7,13 +7,16 @@ is reported (errata E18).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisewise.inference.results import Posterior
+from noisewise.inference.summaries import GroupSummaries, group_summaries
 from noisewise.models.base import Progress
-from noisewise.models.linear_regression import collapsed
+from noisewise.models.linear_regression import collapsed, posterior_draws
 from noisewise.models.linear_regression.censoring import unclamped_parameters
 from noisewise.models.linear_regression.coordinates import Point
 from noisewise.models.linear_regression.posterior_draws import posterior_from_box
@@ -43,6 +46,18 @@ def run(
         drawn, _, _ = unclamped_parameters(drawn, x_mean, law, problem.cuts)
     share = float((values[:, 0] < LEAST_EIGENVALUE).mean())
     return posterior_from_box(problem, drawn, "naive", {"projected_share": share})
+
+
+def summarise(
+    problem: RegressionProblem, seed: int, chains: int, draws: int, progress: Progress | None = None
+) -> GroupSummaries:
+    """Return the numbers of the draws that ``run`` gives."""
+    return group_summaries(run(problem, seed, chains, draws, progress))
+
+
+def outline(problem: RegressionProblem) -> Posterior:
+    """Return the posterior without its draws, as far as words are made of it."""
+    return posterior_draws.outline(replace(problem, scale_free=False), "naive", {})
 
 
 @compiled

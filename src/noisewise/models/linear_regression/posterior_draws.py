@@ -92,6 +92,17 @@ def posterior_from_user(
     )
 
 
+def outline(
+    problem: RegressionProblem, method: str, details: Mapping[str, Any]
+) -> RegressionPosterior:
+    """Return the posterior without its draws, as far as words are made of it."""
+    size, groups = len(problem.x) + 2, len(problem.n)
+    judged = np.empty((size, groups))
+    return posterior_from_user(
+        problem, np.empty((size, groups, 0, 0)), judged, judged, method, details
+    )
+
+
 def prior_in_words(problem: RegressionProblem) -> str:
     """Return the prior of a problem, for people and files."""
     if problem.scale_free:
