@@ -120,7 +120,7 @@ FAMILIES: list[Case] = [
 
 LISTS: list[Case] = [
     *cases(tables, "levels", [{"t": v} for v in NO_LISTS], "levels['t']: "),
-    *cases(regression, "groups", [{"g": v} for v in NO_LISTS], "groups['g']: "),
+    *cases(regression, "groups", [{"g": v} for v in NO_LISTS], "groups"),
     *cases(regression, "groups", ["g", ["g"], {}, {"g": [0], "t": ["a"]}, {5: [0]}], "groups: "),
     *cases(regression, "groups", [{"g": [0], "t": ["a"]}], "groups: must be of one column, not of"),
     *cases(regression, "groups", [{"x": [0, 1]}], "groups: the group column must not be among"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -109,6 +110,42 @@ def test_a_width_that_a_prior_gives_at_every_epsilon_is_soon_known() -> None:
     )
 
 
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize(
+    ("grid", "wanted"),
+    [((0.05, 5.0), 0.4), ((0.05, 5.0), 0.45), ((0.01, 1.0), 0.45), ((0.01, 1.0), 0.49)],
+)
+def test_widths_that_a_prior_keeps_level_do_not_hide_where_they_fall(
+    grid: tuple[float, float], wanted: float, rough: bool
+) -> None:
+    asked: list[float] = []
+
+    def law(epsilon: float) -> float:
+        return 0.5 / math.hypot(1, epsilon)
+
+    def widths(epsilon: float) -> Mapping[str, float]:
+        asked.append(epsilon)
+        return {"age": law(epsilon)}
+
+    (target,) = reached_targets({"age": wanted}, N, grid, {"age": 0.01}, widths, rough=rough)
+    true = math.sqrt((0.5 / wanted) ** 2 - 1)
+    assert target.epsilon is not None
+    assert true / 1.5 <= target.epsilon <= 1.5 * true
+    assert law(target.epsilon) == pytest.approx(wanted, rel=0.06)
+    assert len(asked) <= 11
+
+
+def test_a_search_that_ran_out_of_steps_promises_no_more_than_it_knows() -> None:
+    """A width that falls at once, far from where any law would have it."""
+
+    def widths(epsilon: float) -> Mapping[str, float]:
+        return {"age": 0.5 if epsilon < 0.3 else 0.1}
+
+    (target,) = reached_targets({"age": 0.3}, N, (0.01, 10.0), {"age": 0.01}, widths)
+    assert target.epsilon == pytest.approx(0.3, rel=0.1)
+    assert "at most about" in target.words
+
+
 def test_a_rough_search_says_of_no_epsilon_what_it_has_not_simulated() -> None:
     """Nearly the width without privacy: the largest ε is simulated before it is named."""
     asked: list[float] = []
@@ -158,7 +195,7 @@ def test_records_that_would_do(wanted: float) -> None:
     assert target.records is not None
     # Rounded upwards to two digits.
     assert width("age", target.records, 10.0) <= wanted < width("age", 0.9 * target.records, 10.0)
-    assert f"About {target.records:,} records would, at epsilon = 10." in target.words
+    assert f"At least {target.records:,} records would, at epsilon = 10." in target.words
     assert ("even without privacy" in target.words) == (wanted <= 0.1)
 
 
@@ -186,14 +223,15 @@ def test_more_records_than_are_worth_naming() -> None:
     ("wanted", "message"),
     [
         ({"height": 0.1}, "width: 'height' is unknown; there are age, sex"),
-        ({"age": 0.0}, "width: must be above zero, and finite, not 0.0"),
-        ({"age": 1e-160}, "width: must be above zero"),
-        ({"age": math.nan}, "width: must be above zero, and finite, not nan"),
-        ({"age": math.inf}, "width: must be above zero, and finite, not inf"),
+        ({"age": 0.0}, "width: must be between 1e-100 and 1e+100, not 0.0"),
+        ({"age": 1e-160}, "width: must be between 1e-100 and 1e+100, not 1e-160"),
+        ({"age": math.nan}, "width: must be between 1e-100 and 1e+100, not nan"),
+        ({"age": math.inf}, "width: must be between 1e-100 and 1e+100, not inf"),
         ({"age": "wide"}, "width: must be a number, not 'wide'"),
+        ({"age": 10**400}, "width: must be between"),
         ({"age": True}, "width: must be a number, not True"),
     ],
 )
 def test_bad_wishes(wanted: dict[str, float], message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(ArgumentError, match=re.escape(message)):
         check_wanted(wanted, PLAIN)

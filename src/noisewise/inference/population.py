@@ -57,8 +57,8 @@ class PopulationPosterior:
     ``prior_draws`` holds draws of the same parameters from the prior, of any number, to compare
     with (of regressions: given the scales of the columns, which the release tells soonest).
     ``deviations`` names those parameters that are deviations between groups. ``variance`` holds, by
-    parameter of the groups, the variance between groups about what their features say: one number,
-    or one per group. ``features`` are the public ones, None for none.
+    parameter of the groups, the median variance between groups about what their features say: one
+    number, or one per group. ``features`` are the public ones, None for none.
 
     Example:
         >>> import numpy as np

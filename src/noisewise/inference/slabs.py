@@ -274,6 +274,8 @@ def _side_by_side(work: Callable[[int], None], count: int) -> None:
     """Call ``work`` with 0 … count - 1, on a CPU some at a time."""
     import jax
 
+    import noisewise.numerics.jax_settings  # noqa: F401
+
     workers = min(count, AT_ONCE if jax.default_backend() == "cpu" else 1)
     if workers < 2:
         for place in range(count):

@@ -66,6 +66,8 @@ def _diagnosed_there(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _compiled() -> Callable[[np.ndarray], tuple[Array, Array]]:
     import jax
 
+    import noisewise.numerics.jax_settings  # noqa: F401  # float64: posteriors may be far from zero
+
     return jax.jit(diagnose)
 
 

@@ -244,6 +244,12 @@ def groups(value: object) -> Groups | None:
             f"not {found or type(value).__name__}"
         )
     ((column, keys),) = value.items()
+    if isinstance(keys, Mapping):
+        # Names no key here either: the one group may be of one person.
+        raise ArgumentError(
+            "groups: must be a dictionary {column: [public list of keys]}, and has a dictionary "
+            "in place of the list"
+        )
     return Groups(name(column, "groups"), levels(keys, f"groups[{column!r}]"))
 
 

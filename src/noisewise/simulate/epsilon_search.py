@@ -4,10 +4,12 @@ The mean width of an interval falls smoothly with ε: its square is nearly linea
 without noise it is that without privacy. So every simulated width says about where the wanted one
 is, two ends of a bracket say it well, and the search stops once the width is met within two
 percent. Where simulations are few and long, so that their mean is no surer than a few percent, it
-stops once either end of the bracket is within five, and moves ε by what is left: an ε that was not
-simulated is named only between one that suffices and one that does not. Every ε that was simulated
-serves all parameters. Where no ε up to ten will do, more records would: a squared width is a/n
-without privacy, and noise whose size does not depend on n adds c/n².
+stops once either end of the bracket is within five and its ends are close, and moves ε by what is
+left: an ε that was not simulated is named only between one that suffices and one that does not.
+Where widths hardly depend on ε over a part of the range, as where a prior gives them, the bracket
+is halved. Every ε that was simulated serves all parameters. Where no ε up to ten will do, more
+records would: a squared width is a/n without privacy, and noise whose size does not depend on n
+adds c/n².
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+
+import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.artifact.readable_numbers import readable
@@ -31,6 +35,8 @@ SLACK = 0.02
 """Share of the wanted width that the width found may be below it (chosen)."""
 NEAR = 1.05
 """Ratio of a simulated width to that wanted from which a rough search ends (chosen)."""
+CLOSE = 2.0
+"""Ratio of the ends of a bracket between which a rough search names an ε (chosen)."""
 LEAST_MOVE = 1.05
 """Factor by which the search moves beyond what it has simulated, at the least (chosen)."""
 SECOND_MOVE = 2.0
@@ -39,7 +45,7 @@ MAX_STEPS = 12
 """Simulated ε at most; two or three are usual (chosen)."""
 MOST_RECORDS = 10**12
 """Number of records that is worth naming (chosen)."""
-LEAST_WIDTH = 1e-100
+LEAST_WIDTH, LARGEST_WIDTH = 1e-100, 1e100
 """Widths whose squares are numbers (chosen)."""
 
 Widths = Callable[[float], Mapping[str, float]]
@@ -106,10 +112,12 @@ def check_wanted(wanted: Mapping[str, float], names: Iterable[str]) -> None:
     for name, width in wanted.items():
         if name not in known:
             raise ArgumentError(f"width: {name!r} is unknown; there are {', '.join(known)}")
-        if isinstance(width, bool) or not isinstance(width, int | float):
+        if isinstance(width, bool) or not isinstance(width, int | float | np.number):
             raise ArgumentError(f"width: must be a number, not {width!r}")
-        if not LEAST_WIDTH < width < math.inf:
-            raise ArgumentError(f"width: must be above zero, and finite, not {width!r}")
+        if not LEAST_WIDTH < width <= LARGEST_WIDTH:
+            raise ArgumentError(
+                f"width: must be between {LEAST_WIDTH:g} and {LARGEST_WIDTH:g}, not {width!r}"
+            )
 
 
 def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthTarget:
@@ -123,10 +131,11 @@ def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthT
             "smaller one was simulated.",
         )  # fmt: skip
     if epsilon is not None:
+        about = "about" if search.is_found(epsilon) else "at most about"
         return WidthTarget(
             name, width, epsilon,
             f"The smallest epsilon whose intervals for {name} are {width:g} wide in the mean is "
-            f"about {epsilon:.3g}.",
+            f"{about} {epsilon:.3g}.",
         )  # fmt: skip
     noisy = search.seen[largest]
     records = records_needed(n, width, search.without, noisy)
@@ -136,7 +145,9 @@ def _answer(name: str, search: _Search, epsilon: float | None, n: int) -> WidthT
         else f"epsilon = {largest:g} gives {readable(noisy)}"
     )
     would = (
-        f"More than {MOST_RECORDS:,} records" if records is None else f"About {records:,} records"
+        f"More than {MOST_RECORDS:,} records"
+        if records is None
+        else f"At least {records:,} records"
     )
     return WidthTarget(
         name, width, None,
@@ -159,7 +170,7 @@ class _Search:
 
     def carried_out(self, width_at: Callable[[float], float]) -> float | None:
         """Return the smallest ε that gives the wanted width; None where the largest does not."""
-        moves = 0
+        moves, before, repeated = 0, [False, False], False
         for _ in range(MAX_STEPS):
             low, high = self._ends()
             if low == self.largest:
@@ -167,10 +178,17 @@ class _Search:
             if high is not None and (high <= self.smallest or self._is_enough(high)):
                 return high
             guess = self._guess(low, high, moves)
-            if self.rough and low is not None and high is not None and self._is_near(low, high):
-                return guess
+            if low is not None and high is not None:
+                if self.rough and self._is_near(low, high):
+                    return guess
+                if repeated:
+                    guess = math.sqrt(low * high)
             self.seen[guess] = width_at(guess)
             moves += low is None or high is None
+            # The same end moved twice: the law that guesses follow does not hold here.
+            moved = [a != b for a, b in zip((low, high), self._ends(), strict=True)]
+            repeated = moved == before and not repeated
+            before = moved
         # At the third move the end of the range is simulated, so that there is an upper end.
         return self._ends()[1]
 
@@ -183,8 +201,13 @@ class _Search:
         least = 1 / NEAR if self.rough and self.is_below_all() else 1 - SLACK
         return least * self.wanted <= self.seen[high] <= self.wanted
 
-    def _is_near(self, *ends: float) -> bool:
-        return any(1 / NEAR <= self.seen[e] / self.wanted <= NEAR for e in ends)
+    def is_found(self, epsilon: float) -> bool:
+        """Return whether the search ended there, and not for want of steps."""
+        return epsilon not in self.seen or self._is_enough(epsilon)
+
+    def _is_near(self, low: float, high: float) -> bool:
+        near = any(1 / NEAR <= self.seen[e] / self.wanted <= NEAR for e in (low, high))
+        return near and high / low <= CLOSE
 
     def _ends(self) -> tuple[float | None, float | None]:
         """Return the largest ε that is too small, and the smallest above it that is not."""
@@ -239,11 +262,14 @@ def records_needed(n: int, width: float, without: float, noisy: float) -> int | 
         n: records for which widths are known.
         width: the wanted one.
         without: that without privacy, whose square is a/n.
-        noisy: that with noise, whose square is a/n + c/n².
+        noisy: that with noise, whose square is a/n + c/n². What clamping adds falls more slowly,
+            and more records are needed.
 
     Returns:
         None where there would have to be more than are worth naming.
     """
+    # Widths without privacy, by another method, may be larger than those with noise.
+    without = min(without, noisy)
     # In units of the wanted width, squares of which may be no numbers.
     a = n * (without / width) ** 2
     c = n**2 * max((noisy / width) ** 2 - (without / width) ** 2, 0.0)

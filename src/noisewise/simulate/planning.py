@@ -134,7 +134,7 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as JSON, for scripts."""
-        return json.dumps(asdict(self), indent=1)
+        return json.dumps(_as_json(asdict(self)), indent=1, allow_nan=False)
 
 
 def plan(
@@ -459,3 +459,12 @@ def _private_bounds(planned: Plan, release: Release) -> list[str]:
             f"{n:,} records at either end, {verdict}."
         )
     return warnings
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value whose numbers JSON knows: None where one is missing or not finite."""
+    if isinstance(value, dict):
+        return {name: _as_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

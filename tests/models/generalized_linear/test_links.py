@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import noisewise.numerics  # noqa: F401  # float64 in JAX
 from noisewise.models.generalized_linear.links import (
     LINKS,
     normal_derivatives,

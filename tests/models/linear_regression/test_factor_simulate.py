@@ -122,3 +122,23 @@ def test_prior_draws_are_valid_and_their_coefficients_are_those_of_the_sums() ->
     # Noise of scale 5 on sums of more than 2,000 moves means by 25 · 5/2000; records by σ/√2000.
     error = np.abs((means[:, 1] - means[:, 0]) - truth[:, 0])[busy]
     assert (error < 6 * np.sqrt(truth[busy, 2] / 1000) + 2.5).all()
+
+
+def gram(*columns: np.ndarray) -> np.ndarray:
+    design = np.column_stack([*columns, np.ones(len(columns[0]))])
+    return (design.T @ design)[None]
+
+
+@pytest.mark.parametrize("first", [0, 1990, 2000])
+def test_years_and_their_squares_can_be_told_apart(first: int) -> None:
+    year = np.random.default_rng(1).uniform(first, first + 20, 2000)
+    assert factor_simulate._has_full_rank(gram(year, year**2)).all()
+
+
+def test_columns_that_are_combinations_of_others_are_found() -> None:
+    rng = np.random.default_rng(1)
+    x, indicator = rng.normal(50, 9, 500), (rng.random(500) < 0.3).astype(float)
+    full = factor_simulate._has_full_rank
+    assert full(gram(x, indicator)).all()
+    for last in (np.zeros(500), np.ones(500), 2 * x - 7, x - 3 * indicator, np.full(500, 0.1)):
+        assert not full(gram(x, indicator, last)).any()

@@ -73,6 +73,7 @@ def test_knowing_the_units_alone_is_not_to_have_learnt() -> None:
     asked = replace(question(100), prior=priors.Population())
     rng = np.random.default_rng(0)
     units = np.log([0.02, 0.03, 0.05, 1.0]) + rng.normal(0, 0.1, (2000, 4))
+    units[:, -1] = pooled_population.draw_units(rng, 2, 2000)[:, -1]
     prior = asked.problem.prior
     after = pooled_population.draw_law(rng, asked.shape, prior, 2000, units)
     after = after._replace(x_mean=after.x_mean * 0.01 - 0.6)

@@ -229,6 +229,6 @@ def _population(problem: PooledProblem, prior: Hyperprior, psi: np.ndarray) -> P
         named_parameters(domain, name, problem.features, psi),
         named_parameters(domain, name, problem.features, before),
         deviations=(f"sd of {name}",),
-        variance={name: (sd**2).mean(axis=1)},
+        variance={name: np.median(sd**2, axis=1)},
         features=problem.features,
     )

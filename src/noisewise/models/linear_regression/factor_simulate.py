@@ -85,8 +85,9 @@ PLANNED_RHAT = 1.05
 width needs less)."""
 
 SINGULAR, TINY = 1e-9, 1e-300
-"""Eigenvalue of a Gram matrix of columns of length one, and squared length, that are zero
-(chosen)."""
+"""Eigenvalue of a correlation matrix, and squared length, that are zero (chosen)."""
+ROUNDING = 1e-13
+"""Share of a column's mean square below which its variance is rounding (chosen)."""
 PROPOSALS, MAX_BATCHES = 2000, 500
 """Draws from the prior in one batch, and batches before giving up: a million in all (chosen)."""
 REACH = 4
@@ -282,10 +283,21 @@ class FactorScene:
 
 
 def _has_full_rank(gram: np.ndarray) -> np.ndarray:
-    """Return of every Gram matrix whether no column is a combination of others."""
-    size = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2), TINY))
-    scaled = gram / size[:, :, None] / size[:, None, :]
-    return np.asarray(np.linalg.eigvalsh(scaled)[:, 0] > SINGULAR)
+    """Return of every Gram matrix whether no column is a combination of others.
+
+    The intercept is the last column; the others are compared about their means, since years and
+    their squares, say, are nearly multiples of a constant and of each other.
+    """
+    if gram.shape[1] == 1:
+        return np.ones(len(gram), bool)
+    mean = gram[:, :-1, -1]
+    about = gram[:, :-1, :-1] - mean[:, :, None] * mean[:, None, :] / gram[:, -1:, -1:]
+    variance = np.diagonal(about, axis1=1, axis2=2)
+    square = np.diagonal(gram, axis1=1, axis2=2)[:, :-1]
+    varies = (variance > np.maximum(ROUNDING * square, TINY)).all(axis=1)
+    size = np.sqrt(np.maximum(variance, TINY))
+    correlation = about / size[:, :, None] / size[:, None, :]
+    return np.asarray(varies & (np.linalg.eigvalsh(correlation)[:, 0] > SINGULAR))
 
 
 def noisy_trials(

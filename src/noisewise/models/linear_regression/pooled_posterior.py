@@ -297,11 +297,12 @@ def _between(drawn: Mapping[str, np.ndarray], name: str, features: PublicFeature
 
 
 def prior_population(question: PooledQuestion, law: PopulationLaw) -> dict[str, np.ndarray]:
-    """Return draws of the population before any release was seen, given its units, by name.
+    """Return draws of the population before any release was seen, given its columns' scales.
 
-    Units are taken from a posterior: sums tell the scales of columns long before they tell
+    These are taken from a posterior: sums tell the scales of columns long before they tell
     anything of slopes, and a prior of slopes in unknown units is so wide that these would seem
-    learnt. Where covariates lie is taken from there too, since lines are reported at zero.
+    learnt. How large slopes are in such units is told by slopes alone, and comes from the prior.
+    Where covariates lie is taken from the posterior too, since lines are reported at zero.
 
     Args:
         question: groups, features and hyperprior.
@@ -309,7 +310,8 @@ def prior_population(question: PooledQuestion, law: PopulationLaw) -> dict[str, 
     """
     rng = np.random.default_rng(0)
     some = np.linspace(0, law.level.shape[0] - 1, PRIOR_DRAWS).round().astype(int)
-    units = np.asarray(law.log_units)[:, some, 0].T
+    units = np.array(law.log_units)[:, some, 0].T
+    units[:, -1] = pooled_population.draw_units(rng, question.shape.d, PRIOR_DRAWS)[:, -1]
     prior = question.problem.prior
     before = pooled_population.draw_law(rng, question.shape, prior, PRIOR_DRAWS, units)
     own = question.named(before)
