@@ -2,13 +2,16 @@
 
 python -m experiments.pooling.real_table --data FOLDER [--truth records|errors|population]
     [--epsilon 0.5] [--releases 3] [--seed 11] [--features grade|size|none] [--without I1]
+    [--spread 0.04] [--alone]
 
-Log price on log carat in 56 groups of 42 to 2,470 records, with noise added by NumPy. What
-intervals are held against is least squares of the very records. ``--truth records``: the records
-as they are; ``errors``: their covariates, and responses about each group's own line with normal
-errors; ``population``: lines drawn anew from one normal population about the features, whose
-deviations are those of the records' lines. ``--features grade``: places of clarity and colour on
-their scales; ``size``: these and the logarithm of the group's size.
+Log price on log carat in 56 groups of 42 to 2,470 records, with noise added by NumPy. Intervals are
+held against least squares of the very records. ``--truth records``: the records as they are;
+``errors``: their covariates, and responses about each group's own line with normal errors;
+``population``: lines drawn anew from one normal population about the features, whose deviations are
+those of the records' lines, or proportional to them with ``--spread`` as that of the slopes; then
+intervals are held against the lines that were drawn. ``--features grade``: places of clarity and
+colour on their scales; ``size``: these and the logarithm of the group's size. ``--alone``: every
+group by itself instead.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import pandas as pd
 from experiments.pooling.tracts import NOISE
 from noisewise import priors
 from noisewise.inference.population import PublicFeatures
-from noisewise.models.linear_regression import pooled_posterior
+from noisewise.models.linear_regression import exact, pooled_posterior
 from noisewise.models.linear_regression.problem import (
     RegressionProblem,
     Units,
@@ -82,10 +85,12 @@ def grades(folder: Path, without: tuple[str, ...] = ()) -> Grades:
     return Grades(clarity * len(COLOURS) + colour, x, y, np.array(places, float))
 
 
-def responses(rng: np.random.Generator, given: Grades, truth: str) -> np.ndarray:
-    """Return the responses of one trial."""
+def responses(
+    rng: np.random.Generator, given: Grades, truth: str, spread_of_slopes: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the responses of one trial, and slope, intercept and variance of every group."""
     if truth == "records":
-        return given.y
+        return given.y, np.stack(given.fit(given.y), axis=-1)
     slope, intercept, variance = given.fit(given.y)
     if truth == "population":
         middle = (np.bincount(given.group, given.x) / given.n).mean()
@@ -93,10 +98,15 @@ def responses(rng: np.random.Generator, given: Grades, truth: str) -> np.ndarray
         design = np.column_stack([np.ones(len(slope)), given.places])
         fitted = design @ np.linalg.lstsq(design, lines, rcond=None)[0]
         spread = np.cov((lines - fitted).T)
+        if spread_of_slopes is not None:
+            in_box = spread_of_slopes * UNITS.half[0] / UNITS.half[1]
+            spread = spread * in_box**2 / spread[0, 0]
         slope, level = (fitted + rng.multivariate_normal([0, 0], spread, len(fitted))).T
         intercept, variance = level - slope * middle, np.full(len(slope), variance.mean())
     error = np.sqrt(variance[given.group]) * rng.standard_normal(len(given.x))
-    return np.asarray(slope[given.group] * given.x + intercept[given.group] + error)
+    y = np.asarray(slope[given.group] * given.x + intercept[given.group] + error)
+    drawn = (slope, intercept, variance) if truth == "population" else given.fit(y)
+    return y, np.stack(drawn, axis=-1)
 
 
 def public(given: Grades, which: str) -> PublicFeatures:
@@ -113,9 +123,9 @@ def public(given: Grades, which: str) -> PublicFeatures:
 
 
 def trial(given: Grades, settings: argparse.Namespace, number: int) -> dict[str, object]:
-    """Return how many groups' intervals of one release hold least squares, pooled."""
+    """Return how many groups' intervals of one release hold the truth."""
     rng = np.random.default_rng([settings.seed, number])
-    y = responses(rng, given, settings.truth)
+    y, lines = responses(rng, given, settings.truth, settings.spread)
     sums, scale = given.sums(y), NOISE / settings.epsilon
     problem = RegressionProblem(
         ("lc",), "lp", sums + rng.laplace(0, scale, sums.shape), given.n.astype(float), False,
@@ -125,8 +135,12 @@ def trial(given: Grades, settings: argparse.Namespace, number: int) -> dict[str,
     question = pooled_posterior.PooledQuestion(
         problem, public(given, settings.features), priors.Population()
     )
-    post = pooled_posterior.run(question, number, 4, 500)
-    slope, intercept, _ = UNITS.to_user(np.stack(given.fit(y), axis=-1)).T
+    post = (
+        exact.run(problem, number, 4, 500)
+        if settings.alone
+        else pooled_posterior.run(question, number, 4, 500)
+    )
+    slope, intercept, _ = UNITS.to_user(lines).T
     draws = {name: v.reshape(len(sums), -1) for name, v in post.draws.items()}
     line = draws["lc"] * LINE_AT + draws["intercept"]
     row: dict[str, object] = {"number": number, "groups": len(sums)}
@@ -139,7 +153,7 @@ def trial(given: Grades, settings: argparse.Namespace, number: int) -> dict[str,
         held = (low <= true) & (true <= high)
         row |= {name: int(held.sum()), f"{name}, larger half": int(held[large].sum())}
     if post.population is None:
-        raise RuntimeError("no population")
+        return row
     table = post.population.summary()
     deviation = table.loc["sd of lc", ["mean", "lower", "upper"]].to_numpy(float)
     row["sd of slopes"] = deviation.round(3).tolist()
@@ -157,6 +171,8 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=3)
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--without", nargs="*", default=())
+    parser.add_argument("--spread", type=float)
+    parser.add_argument("--alone", action="store_true")
     settings = parser.parse_args()
     given = grades(settings.data, tuple(settings.without))
     for number in range(settings.releases):
