@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import noisewise as nw
+from tests.models.linear_regression.test_factors_posterior import factor_posterior
 from tests.report.browser import Page, browser, find
 from tests.report.pages import of_family, regression
-from tests.report.test_report import EVIL
+from tests.report.test_report import BOUNDS, EVIL, WIDE, released
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,10 @@ def test_twenty_covariates_render_quickly_and_alone(page: Page, tmp_path: Path) 
 
 @pytest.mark.parametrize("width", [360, 1000])
 def test_no_page_is_wider_than_the_screen(width: int, page: Page, tmp_path: Path) -> None:
-    for number, post in enumerate((regression(), regression(groups=30), of_family("categorical"))):
+    given = released([np.random.default_rng(0).uniform(0, 1, (200, 3))], BOUNDS, grouped=False)
+    factors = factor_posterior(WIDE, releases=(given,))
+    posts = (regression(), regression(groups=30), of_family("categorical"), factors)
+    for number, post in enumerate(posts):
         page.screen(width)
         page.open(nw.report.save(post, tmp_path / f"{number}.html"))
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -166,7 +166,9 @@ def test_refusals(tmp_path: Path) -> None:
     release = regression_release(50, 1.0)
     with pytest.raises(ArgumentError, match="method: must be one of exact, gibbs-update"):
         check(release, ["exakt"])
-    with pytest.raises(ArgumentError, match="trials: must be a whole number of at least 50"):
+    with pytest.raises(
+        ArgumentError, match="trials: must be at least 50, not 5: with fewer, coverage"
+    ):
         check(release, trials=5)
     with pytest.raises(ArgumentError, match="x, y: go with linear regression"):
         check(column("bernoulli"), y="v")

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from noisewise.artifact import ArgumentError
 from noisewise.inference.results import Prediction
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Records = Mapping[str, Any] | pd.DataFrame | pd.Series[Any]
-    """One record, or one in each row of a table."""
 
 MOST_NUMBERS = 2 * 10**8
 """Draws of all records together (chosen: 1.6 GB, and as much for their means)."""

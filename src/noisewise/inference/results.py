@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from arviz import InferenceData
 
-    from noisewise.inference.new_records import Records
-
 RHAT = 1.01
 """R-hat below which chains are taken to agree (Vehtari et al. 2021)."""
 ESS = 400
@@ -104,7 +102,7 @@ class Result(ABC):
         """Return what to know before the numbers, a sentence each, without its full stop."""
         return ()
 
-    def predict(self, new_x: Records | None = None, *, seed: int = 0) -> Prediction:
+    def predict(self, new_x: Mapping[str, Any] | None = None, *, seed: int = 0) -> Prediction:
         """Return the distribution of a new record, where the model has one."""
         raise ArgumentError(f"predict: a {self.model_name} result predicts no single record")
 

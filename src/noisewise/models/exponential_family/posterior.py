@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,6 @@ from noisewise.models.exponential_family.families import Categorical
 from noisewise.models.exponential_family.family import Conjugate, Family, draw_parameters
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.numerics.convergence import diagnose_groups
-
-if TYPE_CHECKING:
-    from noisewise.inference.new_records import Records
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +50,7 @@ class FamilyPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Records | None = None,
+        new_x: Mapping[str, float] | None = None,
         *,
         seed: int = 0,
         new_group: bool = False,

@@ -26,7 +26,6 @@ from noisewise.models.generalized_linear.response_laws import RESPONSE_LAWS, Res
 if TYPE_CHECKING:
     import pandas as pd
 
-    from noisewise.inference.new_records import Records
     from noisewise.models.generalized_linear.problem import GeneralizedProblem
 
 LARGE_SHIFT = 1.0
@@ -342,7 +341,12 @@ class GeneralizedPosterior(Posterior):
             "too small"
         ]
 
-    def predict(self, new_x: Records | None = None, *, seed: int = 0) -> Prediction:
+    def predict(
+        self,
+        new_x: Mapping[str, float] | pd.DataFrame | pd.Series[Any] | None = None,
+        *,
+        seed: int = 0,
+    ) -> Prediction:
         """Return the distribution of a new record's response at given covariates.
 
         ``expected`` holds the draws of its probability, or of its rate, and ``mean_interval`` their

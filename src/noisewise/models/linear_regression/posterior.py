@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from arviz import InferenceData
     from scipy.sparse import csr_array
 
-    from noisewise.inference.new_records import Records
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionPosterior(Posterior):
@@ -237,7 +235,7 @@ class RegressionPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Records | None = None,
+        new_x: Mapping[str, float | Level | None] | pd.DataFrame | pd.Series[Any] | None = None,
         *,
         seed: int = 0,
         clamped: bool = False,
