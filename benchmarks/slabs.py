@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.slabs make GROUPS FILE`` publishes one regression per tract of
 ``datasets.social_mobility`` (ε = 4, public sizes). ``python -m benchmarks.slabs run FILE FOLDER
-[SEED] [METHOD]`` infers it with ``keep="summary"`` into the folder, four chains of 500 draws, in a
+[SEED] [METHOD] [CHAINS DRAWS]`` infers it with ``keep="summary"`` into the folder, in a
 process whose peak memory is then that of the inference. ``… digest FOLDER`` hashes the numbers, to
 compare runs.
 """
@@ -18,8 +18,6 @@ import time
 import noisewise as nw
 from noisewise.inference.summaries import STATISTICS, PosteriorSummary
 
-CHAINS, DRAWS = 4, 500
-
 
 def make(groups: int, file: str) -> str:
     """Publish a release of so many groups."""
@@ -32,21 +30,24 @@ def make(groups: int, file: str) -> str:
     return f"{groups:,} groups, {len(tracts):,} people, {os.path.getsize(file) / 2**20:.1f} MiB"
 
 
-def infer(file: str, folder: str, seed: int = 1, method: str = "exact") -> list[str]:
+def infer(
+    file: str, folder: str, seed: int = 1, method: str = "exact", chains: int = 4, draws: int = 500
+) -> list[str]:
     """Infer into the folder; return lines about time and memory."""
     release = nw.Release.load(file)
     loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin, used = time.perf_counter(), time.process_time()
     summary = nw.infer(
-        release, method, seed=seed, chains=CHAINS, draws=DRAWS, keep="summary", out=folder
+        release, method, seed=seed, chains=chains, draws=draws, keep="summary", out=folder
     )
     took, used = time.perf_counter() - begin, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert isinstance(summary, PosteriorSummary)
     groups = len(summary.keys or ())
     return [
-        f"{groups:,} groups by {method}, seed {seed}: {used:.0f} CPU seconds, compilation "
-        f"included ({groups / used:.0f} groups a CPU second), {took:.0f} s on the clock; "
+        f"{groups:,} groups by {method}, {chains} chains × {draws} draws, seed {seed}: "
+        f"{used:.0f} CPU seconds, compilation included ({groups / used:.0f} groups a CPU second), "
+        f"{took:.0f} s on the clock; "
         f"not converged: {len(summary.unconverged)}; tries {dict(_counted(summary))}",
         f"peak memory {peak / 1024:.0f} MiB ({loaded / 1024:.0f} after reading the release)",
         digest(summary),
@@ -73,7 +74,7 @@ def main(words: list[str]) -> list[str]:
         return [make(int(words[1]), words[2])]
     if words[0] == "run":
         seed = int(words[3]) if len(words) > 3 else 1
-        return infer(words[1], words[2], seed, *words[4:5])
+        return infer(words[1], words[2], seed, *words[4:5], *map(int, words[5:7]))
     loaded = nw.load(words[1])
     assert isinstance(loaded, PosteriorSummary)
     return [digest(loaded)]

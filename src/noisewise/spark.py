@@ -27,10 +27,6 @@ OF_EVERY_MODEL = (
     "model", "prior", "same_population", "pool", "features", "parent", "groups",
 )  # fmt: skip
 """Options of ``infer`` that are not words of a model."""
-REQUIREMENTS = (
-    "session: must be a Spark session (pyspark.sql.SparkSession), not {}; PySpark comes with "
-    "pip install 'noisewise[spark]'"
-)
 
 
 def infer(
@@ -66,7 +62,10 @@ def infer(
         noisewise.artifact.errors.ArgumentError: session: must be a Spark session ...
     """
     if not hasattr(session, "createDataFrame"):
-        raise ArgumentError(REQUIREMENTS.format(type(session).__name__))
+        raise ArgumentError(
+            "session: must be a Spark session (pyspark.sql.SparkSession), not "
+            f"{type(session).__name__}; PySpark comes with pip install 'noisewise[spark]'"
+        )
     words: dict[str, Any] = {**options}
     check_keep("summary", None, None, pooled=words.get("pool") is True)
     progress, seed = words.pop("progress", None), words.pop("seed", 0)
