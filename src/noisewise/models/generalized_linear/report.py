@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds, Release
+from noisewise.artifact import ArgumentError, Bounds, Level, Release
 from noisewise.inference.results import Result
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.report import drawings, html
@@ -26,7 +27,7 @@ def page(result: Result | Release, check: Check | None = None) -> str:
     if not isinstance(result, GeneralizedPosterior):
         family = result.family if isinstance(result, Release) else "logistic-regression"
         raise ArgumentError(INFER_FIRST.format(family=family))
-    title = f"{result.y} given {', '.join(result.x)}: {result.link} regression"
+    title = f"{result.y} given {', '.join(result.covariates)}: {result.link} regression"
     return posterior_page(result, title, _prediction(result), check, effects=_effects(result))
 
 
@@ -71,22 +72,29 @@ def _prediction(post: GeneralizedPosterior) -> str:
     if post.keys is not None:
         return html.paragraphs("Ask for a group's prediction with noisewise predict.")
     limits = post.releases[0].bounds if post.releases else {}
-    if not set(post.x) <= set(limits):
+    numbers = [c for c in post.covariates if c not in post.levels]
+    if not numbers or not set(numbers) <= set(limits):
         return ""
-    held = dict(zip(post.x, post.moments.centre + post.moments.half * post.moments.mean[0],
+    mean = dict(zip(post.x, post.moments.centre + post.moments.half * post.moments.mean[0],
                     strict=True))  # fmt: skip
-    held = {c: float(np.clip(v, limits[c].lower, limits[c].upper)) for c, v in held.items()}
+    held: dict[str, float | Level] = {f: levels[0] for f, levels in post.levels.items()}
+    for c in numbers:
+        low, high = limits[c].lower, limits[c].upper
+        held[c] = float(np.clip(mean.get(c, 0.5 * (low + high)), low, high))
     figures = [
         html.figure(_band(post, c, limits[c], held), f"{post.law.mean_name} of {post.y} over {c}")
-        for c in post.x
+        for c in numbers
     ]
-    others = " The other covariates are held at their means." if len(held) > 1 else ""
+    others = " The other covariates are held at their means." if len(numbers) > 1 else ""
+    others += " Factors are held at their first levels." if post.levels else ""
     heading = html.paragraphs(f"Over the public range of each covariate.{others}")
     keys = html.legend(("band", f"the {post.law.mean_name}: 90 %"))
     return heading + keys + html.grid(figures)
 
 
-def _band(post: GeneralizedPosterior, column: str, bounds: Bounds, held: dict[str, float]) -> str:
+def _band(
+    post: GeneralizedPosterior, column: str, bounds: Bounds, held: Mapping[str, float | Level]
+) -> str:
     """Return the drawing of the mean response over the public range of a covariate."""
     at = np.linspace(bounds.lower, bounds.upper, POINTS)
     predicted = [post.predict({**held, column: float(v)}) for v in at]
