@@ -157,18 +157,6 @@ def test_releases_of_other_models_are_refused() -> None:
     refused(family, "exponential-family release can be inferred as", model="logistic")
 
 
-def test_sums_within_levels_are_refused() -> None:
-    """A release by levels of a factor has other sums; the sentence says what to release instead."""
-    import pandas as pd
-
-    people = pd.DataFrame({"ill": [0, 1] * 60, "age": [20, 70, 45] * 40, "sex": ["f", "m"] * 60})
-    given = nw.release.linear_regression(
-        people, formula="ill ~ age + C(sex)", bounds={"ill": (0, 1), "age": (0, 100)},
-        levels={"sex": ["f", "m"]}, epsilon=1.0,
-    )  # fmt: skip
-    refused(given, "a formula with factors or products", model="logistic")
-
-
 def test_a_response_below_zero_is_no_count() -> None:
     given = release(records(200), 20.0)
     below = replace(given, bounds={**given.bounds, "y": Bounds(-1, 20)})

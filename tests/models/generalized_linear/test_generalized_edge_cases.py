@@ -13,7 +13,8 @@ import pytest
 
 import noisewise as nw
 from noisewise.models.generalized_linear.analyst import ANALYST
-from noisewise.models.generalized_linear.posterior import CovariateMoments, GeneralizedPosterior
+from noisewise.models.generalized_linear.covariate_moments import CovariateMoments
+from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.generalized_linear.problem import generalized_problem
 
 

@@ -8,7 +8,10 @@ arrays in the box), ``links`` (moments of a response under a normal predictor, i
 and bounds), ``response_moments`` (mean and covariance of the response's sums given the
 covariates'), ``covariate_density`` (the law of the covariates' own sums), ``density`` (the
 posterior), ``starting_values``, ``clt`` (its sampler), ``naive`` (ignores the noise) and
-``posterior`` (what an analyst gets). ``simulate`` makes trials for ``check`` and ``plan``,
+``posterior`` (what an analyst gets; ``covariate_moments`` is what it keeps of the covariates).
+Releases by a formula with factors have files of their own: ``problem_with_factors``, ``cell_nodes``
+(laws of covariates by the cells of factors), ``density_with_factors``, ``clt_with_factors`` and
+``posterior_with_factors``. ``simulate`` makes trials for ``check`` and ``plan``,
 ``report`` a page.
 
 The law of the covariates' sums, coordinates and batches are those of ``models.linear_regression``,

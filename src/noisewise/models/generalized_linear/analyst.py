@@ -7,25 +7,53 @@ from typing import Any, ClassVar
 
 from noisewise.artifact import ArgumentError, Censored, Release
 from noisewise.formula import parse
-from noisewise.models.base import Analyst, Method, Question
-from noisewise.models.generalized_linear import clt, naive
+from noisewise.inference.results import Result
+from noisewise.models.base import Analyst, Method, Progress, Question
+from noisewise.models.generalized_linear import clt, clt_with_factors, naive
 from noisewise.models.generalized_linear.links import LINKS
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior, restored
 from noisewise.models.generalized_linear.problem import GeneralizedProblem, generalized_problem
+from noisewise.models.generalized_linear.problem_with_factors import (
+    FactorsProblem,
+    problem_with_factors,
+)
 from noisewise.models.linear_regression import LEAST_RECORDS
+from noisewise.models.linear_regression.asked_formula import formula_asked, has_cells
+from noisewise.models.linear_regression.design_matrix import table_columns
 
 DEFAULT_LINKS = {"poisson-regression": "poisson"}
 """The link of a release where the analyst names none; of others it is logistic."""
 
 
-class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
+def _dispatching(plain: Method[Any], with_factors: Method[Any]) -> Method[Any]:
+    """Return a method that takes problems with factors too."""
+
+    def chosen(
+        problem: GeneralizedProblem | FactorsProblem,
+        seed: int,
+        chains: int,
+        draws: int,
+        progress: Progress | None = None,
+    ) -> Result:
+        run = with_factors if isinstance(problem, FactorsProblem) else plain
+        return run(problem, seed, chains, draws, progress)
+
+    return chosen
+
+
+class GeneralizedAnalyst(Analyst[Any]):
     """Logistic, probit and Poisson regression of a released column on any others."""
 
-    methods: ClassVar[Mapping[str, Method[Any]]] = {"clt": clt.run, "naive": naive.run}
+    methods: ClassVar[Mapping[str, Method[Any]]] = {
+        "clt": _dispatching(clt.run, clt_with_factors.run),
+        "naive": _dispatching(naive.run, naive.run_with_factors),
+    }
     posterior = GeneralizedPosterior
     least_records = LEAST_RECORDS
 
-    def problem(self, releases: Sequence[Release], question: Question) -> GeneralizedProblem:
+    def problem(
+        self, releases: Sequence[Release], question: Question
+    ) -> GeneralizedProblem | FactorsProblem:
         """Read the sums of the release; ``x`` and ``y``, or a formula, choose the columns."""
         question.only(("x", "y", "formula", "covariate_law", "link"), "a generalized linear model")
         release, words = releases[0], dict(question.words)
@@ -33,12 +61,9 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
         link = words.pop("link", DEFAULT_LINKS.get(release.family, "logistic"))
         if link not in LINKS:
             raise ArgumentError(f"link: must be one of {', '.join(LINKS)}, not {link!r}")
-        if any(block.statistic.kind == "cell-sums" for block in release.blocks):
-            raise ArgumentError(
-                f"model: a {link} regression needs sums over all records of products of two "
-                "columns, and this release holds those of a formula with factors or products. "
-                "Release the levels as columns of 0 and 1 beside the others (x=, y=) to ask for it"
-            )
+        if has_cells(release):
+            formula = formula_asked(release, question)
+            return problem_with_factors(release, link, formula, question.prior, law=law)
         if "formula" in words:
             if len({"x", "y"} & set(words)):
                 raise ArgumentError("formula: it says x and y already; leave these out")
@@ -46,12 +71,14 @@ class GeneralizedAnalyst(Analyst[GeneralizedProblem]):
         return generalized_problem(release, link, question.prior, law=law, **words)
 
     def cautions(
-        self, problem: GeneralizedProblem, question: Question, releases: Sequence[Release]
-    ) -> tuple[str, ...]:
+        self, problem: GeneralizedProblem | FactorsProblem, question: Question,
+        releases: Sequence[Release],
+    ) -> tuple[str, ...]:  # fmt: skip
         """Return warnings of bounds that cut values off, which these models take as they are."""
-        cut = [
-            c for c in (*problem.x, problem.y) if isinstance(releases[0].bounds.get(c), Censored)
-        ]
+        x = problem.x
+        if isinstance(problem, FactorsProblem):
+            x = table_columns(problem.design)
+        cut = [c for c in (*x, problem.y) if isinstance(releases[0].bounds.get(c), Censored)]
         return tuple(
             f"The bounds of {c} cut values off; a {problem.link} regression takes the values after "
             "clamping as they are"

@@ -91,16 +91,24 @@ def sample(
     wanted = draws if only else min(draws, FIRST_DRAWS)
     share = 1.0 if only else wanted / (wanted + draws)
     state = adaptation.start(starts, spread, plain=target(layout).looped)
-    state, positions, divergences = _advanced(
-        first, layout, state, data, spread, wanted, rounds, lambda s: tick(share * s), cold=True
+    state, positions, divergences = advanced(
+        first,
+        target(layout),
+        state,
+        data,
+        spread,
+        wanted,
+        rounds,
+        lambda s: tick(share * s),
+        cold=True,
     )
     normal, mean, covariance = _of_positions(positions, data, problem, layout)
     if only:
         return BatchDraws(normal, np.full(normal.shape[:2], np.nan), mean, covariance, divergences)
     nodes = layout._replace(nodes=True)
     data = density_data(problem, nodes_of(problem, mean, covariance))
-    state, positions, divergences = _advanced(
-        second, nodes, state, data, spread, draws, rounds, lambda s: tick((1 - share) * s),
+    state, positions, divergences = advanced(
+        second, target(nodes), state, data, spread, draws, rounds, lambda s: tick((1 - share) * s),
         cold=False,
     )  # fmt: skip
     user, mean, covariance = _of_positions(positions, data, problem, nodes)
@@ -114,11 +122,11 @@ def shape_shift(normal: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(moved) / np.maximum((high - low) / 1.349, 1e-300))
 
 
-def _advanced(
+def advanced(
     key: jax.Array,
-    layout: Layout,
+    aim: hmc.Target,
     state: adaptation.ChainState,
-    data: DensityData,
+    data: Any,
     spread: jax.Array,
     draws: int,
     rounds: int,
@@ -140,10 +148,10 @@ def _advanced(
         for block in adaptation.in_blocks(schedule, ITERATIONS_PER_CALL)
     ]
     kept: list[jax.Array] = []
-    divergences = jnp.zeros(data.n.shape[-1] if data.n.ndim else 1, int)
+    divergences = jnp.zeros(state.position.shape[-1], int)
     for number, schedule in enumerate(steps):
         state, (positions, diverged) = hmc.advance(
-            target(layout), state, data, spread, jax.random.fold_in(key, number), schedule
+            aim, state, data, spread, jax.random.fold_in(key, number), schedule
         )
         tick(1 / len(steps))
         if not schedule.adapt[0]:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError
+from noisewise.artifact import ArgumentError, CellSums, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import text
+from noisewise.formula import DesignColumn
 from noisewise.inference.new_records import given_records, together
 from noisewise.inference.results import Posterior, Prediction, by_name
-from noisewise.models.generalized_linear.covariate_nodes import (
-    CovariateNodes,
-    box_nodes,
-    normal_nodes,
-    order_of,
-)
+from noisewise.models.generalized_linear.covariate_moments import CovariateMoments, DesignMoments
+from noisewise.models.generalized_linear.covariate_nodes import CovariateNodes
 from noisewise.models.generalized_linear.response_laws import RESPONSE_LAWS, ResponseLaw
+from noisewise.models.linear_regression import design_matrix, reference_levels
+from noisewise.models.linear_regression.factor_problem import noisy_sizes
+from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
+from noisewise.models.linear_regression.posterior import restored_column
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from noisewise.models.generalized_linear.problem import GeneralizedProblem
+    from noisewise.models.generalized_linear.problem_with_factors import FactorsProblem
 
 LARGE_SHIFT = 1.0
 """Deviations between the medians under two laws of the covariates from which the shape decides
@@ -41,97 +43,40 @@ FEW_EVENTS = 20.0
 """Expected events, or records without, below which the normal law of sums is untested."""
 FEW_RECORDS = 50
 """The same of records, with five covariates or more."""
-SYMMETRIC = 1e-9
-"""Rounding by which a covariance in a file may be off symmetry (chosen)."""
 CLAMPED_SHARE = 1e-3
 """Expected share of counts beyond their bound from which a caution is due (chosen)."""
 LOGITS = {"logistic": 1.0, "probit": 1.65, "poisson": 1.0}
 """Logits in a unit of the link, for the limits above (probits: matched in the tails)."""
 
 
-@dataclass(frozen=True, eq=False)
-class CovariateMoments:
-    """Posterior means of the covariates' mean and covariance in the box, by group.
-
-    ``centre`` and ``half`` of the box of every column; which columns are ``indicators``; and the
-    law that was made of these.
-    """
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    centre: np.ndarray
-    half: np.ndarray
-    indicators: np.ndarray
-    law: str
-
-    def nodes(self, group: int) -> CovariateNodes:
-        """Return nodes (node, column) in the user's units and their weights."""
-        order = order_of(self.indicators)
-        if self.law == "normal":
-            nodes = normal_nodes(len(order))
-        else:
-            nodes = box_nodes(self.mean[group], self.covariance[group], self.indicators)
-        factor = np.linalg.cholesky(self.covariance[group][np.ix_(order, order)])
-        box = np.empty_like(nodes.z)
-        box[:, order] = self.mean[group][order] + nodes.z @ factor.T
-        return CovariateNodes(self.centre + self.half * box, nodes.weight)
-
-    def attributes(self) -> dict[str, object]:
-        """Return the fields in JSON's types, for a file."""
-        return {
-            "mean": self.mean.tolist(), "covariance": self.covariance.tolist(),
-            "centre": self.centre.tolist(), "half": self.half.tolist(),
-            "indicators": self.indicators.tolist(), "law": self.law,
-        }  # fmt: skip
-
-    @classmethod
-    def from_attributes(cls, content: Mapping[str, Any], columns: int) -> CovariateMoments:
-        """Return the moments that a file holds; a ValueError where they cannot be any."""
-        mean = np.asarray(content["mean"], float)
-        groups = len(mean)
-        wanted = {
-            "mean": (groups, columns), "covariance": (groups, columns, columns),
-            "centre": (columns,), "half": (columns,), "indicators": (columns,),
-        }  # fmt: skip
-        fields = {}
-        for name, shape in wanted.items():
-            array = np.asarray(content[name])
-            wrong = array.dtype != bool if name == "indicators" else array.dtype.kind not in "if"
-            if wrong or array.shape != shape or not np.isfinite(array).all():
-                raise ValueError(f"the covariates' {name} is not what it should be")
-            fields[name] = array if name == "indicators" else array.astype(float)
-        covariance = fields["covariance"]
-        if (
-            (np.abs(fields["mean"]) > 1).any()
-            or (fields["half"] <= 0).any()
-            or np.abs(covariance - np.swapaxes(covariance, 1, 2)).max() > SYMMETRIC
-            or np.linalg.eigvalsh(covariance).min() <= 0
-        ):
-            raise ValueError("the covariates' moments are none")
-        if content["law"] not in ("box", "normal"):
-            raise ValueError("the law of the covariates is unknown")
-        return cls(**fields, law=content["law"])
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class GeneralizedPosterior(Posterior):
-    """Draws of the slopes (named as ``x``) and of ``intercept``, on the scale of the link."""
+    """Draws of the slopes (named as ``x``) and of ``intercept``, on the scale of the link.
+
+    A regression by a formula has a ``design``, with a column for every slope and the intercept
+    last, and the public ``levels`` of its factors. ``event`` is the level of a response that is a
+    factor which counts as 1.
+    """
 
     model_name = "logistic-regression"
     link: str
     x: tuple[str, ...]
     y: str
     moments: CovariateMoments
+    design: tuple[DesignColumn, ...] = ()
+    levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    event: Level | None = None
 
     @property
     def title(self) -> str:
         """Return the model, the response and its covariates."""
-        return f"{self.link} regression of {self.y} on {', '.join(self.x)}"
+        event = "" if self.event is None else f" = {self.event}"
+        return f"{self.link} regression of {self.y}{event} on {', '.join(self.covariates)}"
 
     @property
     def covariates(self) -> tuple[str, ...]:
         """Return the columns to which a prediction needs values."""
-        return self.x
+        return design_matrix.table_columns(self.design) if self.design else self.x
 
     @property
     def law(self) -> ResponseLaw:
@@ -140,10 +85,17 @@ class GeneralizedPosterior(Posterior):
 
     def attributes(self) -> dict[str, object]:
         """Return link, columns and the covariates' moments, for a file."""
-        return {
+        named: dict[str, object] = {
             "link": self.link, "x": list(self.x), "y": self.y,
             "moments": self.moments.attributes(),
         }  # fmt: skip
+        if not self.design:
+            return named
+        return named | {
+            "design": [asdict(column) for column in self.design],
+            "levels": {factor: list(levels) for factor, levels in self.levels.items()},
+            "event": self.event,
+        }
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -158,8 +110,9 @@ class GeneralizedPosterior(Posterior):
         ]
         for release in self.releases:
             words += clamping_in_words(
-                release, (*self.x, self.y), taken_as_normal=True, knows_cuts=False
+                release, (*self.covariates, self.y), taken_as_normal=True, knows_cuts=False
             )
+            words += hidden_levels_in_words(release, self.levels)
             words += left_out_in_words(release)
         return (*dict.fromkeys(words), *self.group_cautions)
 
@@ -300,8 +253,7 @@ class GeneralizedPosterior(Posterior):
         if release.n is not None:
             sizes = np.atleast_1d(np.asarray(release.n, float))
         else:
-            sums = release.block("gram")
-            sizes = np.maximum(sums.scaled[sums.statistic.names.index("n")], 1.0)
+            sizes = np.maximum(_noisy_sizes(release), 1.0)
         if self.keys is None or release.groups is None:
             return sizes
         place = {key: i for i, key in enumerate(release.groups.keys)}
@@ -343,7 +295,7 @@ class GeneralizedPosterior(Posterior):
 
     def predict(
         self,
-        new_x: Mapping[str, float] | pd.DataFrame | pd.Series[Any] | None = None,
+        new_x: Mapping[str, float | Level] | pd.DataFrame | pd.Series[Any] | None = None,
         *,
         seed: int = 0,
     ) -> Prediction:
@@ -353,12 +305,12 @@ class GeneralizedPosterior(Posterior):
         interval; ``draws`` new records: 0 or 1, or counts.
 
         Args:
-            new_x: a number for each covariate, in the user's units; or a pandas table with these
-                columns, a record in each row: results then lead with the row. Other columns are
-                ignored.
+            new_x: a number for each covariate, in the user's units, or the level of a factor; or a
+                pandas table with these columns, a record in each row: results then lead with the
+                row. Other columns are ignored.
             seed: of the new record's scatter.
         """
-        rows, many = given_records(new_x, self.x, self.draws["intercept"].size)
+        rows, many = given_records(new_x, self.covariates, self.draws["intercept"].size)
         at = [self._checked(row) for row in rows]
         for warning in dict.fromkeys(w for record in at for w in self._beyond_bounds(record)):
             warn_user(warning)
@@ -368,16 +320,25 @@ class GeneralizedPosterior(Posterior):
 
     def _predicted(self, at: Mapping[str, float], rng: np.random.Generator) -> Prediction:
         """Return the prediction of one record."""
+        values: Mapping[str, float] = at
+        if self.design:
+            record = {name: np.array([value]) for name, value in at.items()}
+            (row,) = design_matrix.design_matrix(self.design[:-1], record, 1)
+            values = dict(zip(self.x, row.tolist(), strict=True))
         predictor = np.array(self.draws["intercept"])
         for column in self.x:
-            predictor = predictor + self.draws[column] * at[column]
+            predictor = predictor + self.draws[column] * values[column]
         mean = self.law.mean(predictor)
         return Prediction(self.law.records(rng, mean), mean)
 
     def _checked(self, new_x: Mapping[str, Any]) -> dict[str, float]:
-        """Return the numbers of a record."""
+        """Return the numbers of a record, and the codes of its levels."""
         at = {}
         for column, value in new_x.items():
+            if column in self.levels:
+                where = f"new_x[{column!r}]"
+                (at[column],) = design_matrix.codes([value], self.levels[column], where).tolist()
+                continue
             number = isinstance(value, int | float | np.number | np.bool_)
             if not number or not np.isfinite(value):
                 raise ArgumentError(f"new_x[{column!r}]: must be one finite number, not {value!r}")
@@ -391,7 +352,9 @@ class GeneralizedPosterior(Posterior):
             f"{bounds[column].upper:g}: no record was seen there, and the prediction extends the "
             "model"
             for column, value in at.items()
-            if column in bounds and not bounds[column].lower <= value <= bounds[column].upper
+            if column in bounds
+            and column not in self.levels
+            and not bounds[column].lower <= value <= bounds[column].upper
         ]
 
     def effects(
@@ -402,7 +365,8 @@ class GeneralizedPosterior(Posterior):
         The ratio is what one unit of the column multiplies the odds (or the rate) by, others held
         fixed; probits have none. The average effect is the change of the probability (or of the
         rate) per unit, averaged over the records, whose distribution is the one the posterior was
-        inferred with.
+        inferred with; of a factor's level, the difference if all records had it to all having the
+        reference.
 
         Args:
             per: units to speak of, such as ``{"income": 1000}``; 1 unless given.
@@ -444,7 +408,11 @@ class GeneralizedPosterior(Posterior):
                 drawn = self.draws[column] if self.keys is None else self.draws[column][g]
                 row: dict[str, object] = {} if key is None else {"group": key}
                 row |= {"parameter": column, "per": unit}
-                kinds = {"average_effect": np.quantile(unit * drawn * sensitivity[g], tails)}
+                effect = (
+                    self._contrast(column, g) if column in self._level_columns
+                    else unit * drawn * sensitivity[g]
+                )  # fmt: skip
+                kinds = {"average_effect": np.quantile(effect, tails)}
                 if self.law.ratio is not None:
                     with np.errstate(over="ignore"):  # A huge unit may multiply odds by infinity.
                         ratio = np.exp(np.quantile(unit * drawn, tails))
@@ -454,6 +422,52 @@ class GeneralizedPosterior(Posterior):
                 rows.append(row)
         index = "parameter" if self.keys is None else ["group", "parameter"]
         return pd.DataFrame(rows).set_index(index)
+
+    def with_reference(self, **references: object) -> GeneralizedPosterior:
+        """Return the posterior with other reference levels: the same draws, named by others.
+
+        Args:
+            **references: a level for each factor whose reference is to change.
+
+        Example:
+            >>> import noisewise as nw, pandas as pd
+            >>> people = pd.DataFrame({"sex": ["f", "m"] * 50, "ill": [1.0, 0.0, 1.0, 1.0] * 25})
+            >>> release = nw.release.linear_regression(
+            ...     people, formula="ill ~ C(sex)", bounds={"ill": (0, 1)},
+            ...     levels={"sex": ["f", "m"]}, epsilon=5.0,
+            ... )
+            >>> post = nw.infer(release, model="logistic").with_reference(sex="m")
+            >>> list(post.draws)
+            ["C(sex, contr.treatment('m'))[T.f]", 'intercept']
+        """
+        from noisewise.models.generalized_linear.posterior_with_factors import recoded
+
+        design = self.design
+        for factor, level in references.items():
+            if factor not in self.levels:
+                there = ", ".join(self.levels) or "none"
+                raise ArgumentError(f"{factor}: is no factor of this regression; there are {there}")
+            (wanted,) = design_matrix.codes([level], self.levels[factor], factor)
+            if wanted != reference_levels.reference_of(design, self.levels, factor):
+                design = reference_levels.with_reference(design, self.levels, factor, int(wanted))
+        return self if design == self.design else recoded(self, design)
+
+    @property
+    def _level_columns(self) -> dict[str, str]:
+        """Return the factor of every column that is a level."""
+        return {c.name: c.levels[0][0] for c in self.design if c.levels}
+
+    def _contrast(self, column: str, group: int) -> np.ndarray:
+        """Return draws of the mean response if all had a level, less that of the reference."""
+        nodes, factor = self._nodes[group], self._level_columns[column]
+        own = np.array([self._level_columns.get(name) == factor for name in self.x])
+        at = np.where(own, 0.0, nodes.z)
+        drawn = [self.draws[n] for n in (*self.x, "intercept")]
+        theta = np.stack([d[group] if self.keys is not None else d for d in drawn], axis=-1)
+        without = theta.reshape(-1, len(drawn)) @ np.column_stack([at, np.ones(len(at))]).T
+        slope = theta[..., self.x.index(column)].reshape(-1, 1)
+        moved = self.law.mean(without + slope) - self.law.mean(without)
+        return np.asarray((moved @ nodes.weight).reshape(theta.shape[:-1]))
 
     @cached_property
     def mean_slope(self) -> np.ndarray:
@@ -474,6 +488,15 @@ class PoissonPosterior(GeneralizedPosterior):
     """The posterior of a regression of counts."""
 
     model_name = "poisson-regression"
+
+
+def _noisy_sizes(release: Release) -> np.ndarray:
+    """Return the noisy number of records (group)."""
+    for block in release.blocks:
+        if isinstance(block.statistic, CellSums):
+            return noisy_sizes(block.scaled.T, block.statistic)
+    sums = release.block("gram")
+    return np.asarray(sums.scaled[sums.statistic.names.index("n")])
 
 
 def posterior_class(link: str) -> type[GeneralizedPosterior]:
@@ -521,7 +544,7 @@ def posterior_of(
         prior=problem.prior_in_words, details=known, link=problem.link, x=problem.x, y=problem.y,
         moments=moments,
         prior_draws=partial(prior_draws, problem, moments),
-        without_noise=partial(_deviations_without_noise, problem, moments, user),
+        without_noise=partial(deviations_without_noise, problem, moments, user),
     )  # fmt: skip
 
 
@@ -538,8 +561,8 @@ def prior_draws(
     return dict(zip((*problem.x, "intercept"), [*slopes.T, intercept], strict=True))
 
 
-def _deviations_without_noise(
-    problem: GeneralizedProblem, moments: CovariateMoments, user: np.ndarray
+def deviations_without_noise(
+    problem: GeneralizedProblem | FactorsProblem, moments: CovariateMoments, user: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the deviation of every coefficient had the sums been published as they are.
 
@@ -574,14 +597,27 @@ def restored(common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Genera
     y, link = text(attributes["y"], "y"), attributes["link"]
     if set(common["draws"]) != {*x, "intercept"}:
         raise ValueError("the draws are not those of the covariates")
-    if any(y not in release.bounds for release in common["releases"]):
+    levels = {
+        factor: validation.levels(listed, f"levels of {factor}")
+        for factor, listed in attributes.get("levels", {}).items()
+    }
+    design = tuple(restored_column(c, levels) for c in attributes.get("design", ()))
+    event = attributes.get("event")
+    if event is None and any(y not in release.bounds for release in common["releases"]):
         raise ValueError("the response is not in the release")
     _check_shift(common["details"].get("shape_shift", {}), (*x, "intercept"))
-    moments = CovariateMoments.from_attributes(attributes["moments"], len(x))
+    if design:
+        if tuple(c.name for c in design) != (*x, "intercept"):
+            raise ValueError("x and the design name unlike columns")
+        moments: CovariateMoments = DesignMoments.read(attributes["moments"], len(x))
+    else:
+        moments = CovariateMoments.from_attributes(attributes["moments"], len(x))
     groups = 1 if common["keys"] is None else len(common["keys"])
     if len(moments.mean) != groups:
         raise ValueError("moments are not of as many groups")
-    return posterior_class(link)(**common, link=link, x=x, y=y, moments=moments)
+    return posterior_class(link)(
+        **common, link=link, x=x, y=y, moments=moments, design=design, levels=levels, event=event
+    )
 
 
 def _check_shift(shift: object, names: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,8 +44,62 @@ SLOPES_SD = {"logistic": 2.5, "probit": 1.5, "poisson": 1.0}
 about 0.6 of logits; rates that a deviation of all columns multiplies by e^±1)."""
 
 
+class PriorScales:
+    """The prior of a problem, in numbers and in words: what its ``Predictor`` leaves open."""
+
+    link: str
+    prior: Predictor
+
+    if TYPE_CHECKING:
+
+        @property
+        def largest_count(self) -> float:
+            """Return the upper bound of the response."""
+            ...
+
+        @property
+        def terms(self) -> int:
+            """Return how many covariates share the variance that the slopes give."""
+            ...
+
+    @property
+    def counts(self) -> bool:
+        """Return whether the response is a count, and not 0 or 1."""
+        return LINKS[self.link].counts
+
+    @property
+    def level(self) -> float:
+        """Return the prior mean of the predictor at the records' mean."""
+        if self.prior.level is not None:
+            return self.prior.level
+        # Between one event and as many as the bounds allow, on the scale of logarithms.
+        return 0.5 * float(np.log(self.largest_count)) if self.counts else 0.0
+
+    @property
+    def level_sd(self) -> float:
+        """Return its prior deviation."""
+        if self.prior.level_sd is not None:
+            return self.prior.level_sd
+        return max(LEVEL_SD, self.level) if self.counts else LEVEL_SD
+
+    @property
+    def slope_sd(self) -> float:
+        """Return the prior deviation of a slope per standard deviation of its column."""
+        whole = SLOPES_SD[self.link] if self.prior.slopes_sd is None else self.prior.slopes_sd
+        return whole / float(np.sqrt(self.terms))
+
+    @property
+    def prior_in_words(self) -> str:
+        """Return the prior, for people and files."""
+        where = "log rate" if self.counts else "predictor"
+        return (
+            f"{where} at the records' mean N({self.level:.3g}, {self.level_sd:.3g}²), slopes per "
+            f"standard deviation N(0, {self.slope_sd:.3g}²); covariates anywhere, scales unknown"
+        )
+
+
 @dataclass(frozen=True)
-class GeneralizedProblem:
+class GeneralizedProblem(PriorScales):
     """Everything a method needs; arrays lead with the group, columns in the sampler's order.
 
     ``covariates`` holds the noisy sums of products and totals of x in the order of
@@ -72,44 +127,14 @@ class GeneralizedProblem:
     hidden: tuple[str, ...] = ()
 
     @property
-    def counts(self) -> bool:
-        """Return whether the response is a count, and not 0 or 1."""
-        return LINKS[self.link].counts
-
-    @property
-    def level(self) -> float:
-        """Return the prior mean of the predictor at the records' mean."""
-        if self.prior.level is not None:
-            return self.prior.level
-        # Between one event and as many as the bounds allow, on the scale of logarithms.
-        return 0.5 * float(np.log(self.largest_count)) if self.counts else 0.0
-
-    @property
-    def level_sd(self) -> float:
-        """Return its prior deviation."""
-        if self.prior.level_sd is not None:
-            return self.prior.level_sd
-        return max(LEVEL_SD, self.level) if self.counts else LEVEL_SD
-
-    @property
-    def slope_sd(self) -> float:
-        """Return the prior deviation of a slope per standard deviation of its column."""
-        whole = SLOPES_SD[self.link] if self.prior.slopes_sd is None else self.prior.slopes_sd
-        return whole / float(np.sqrt(len(self.x)))
-
-    @property
     def largest_count(self) -> float:
         """Return the upper bound of the response."""
         return float(self.units.centre[-1] + self.units.half[-1])
 
     @property
-    def prior_in_words(self) -> str:
-        """Return the prior, for people and files."""
-        where = "log rate" if self.counts else "predictor"
-        return (
-            f"{where} at the records' mean N({self.level:.3g}, {self.level_sd:.3g}²), slopes per "
-            f"standard deviation N(0, {self.slope_sd:.3g}²); covariates anywhere, scales unknown"
-        )
+    def terms(self) -> int:
+        """Return how many covariates there are."""
+        return len(self.x)
 
 
 def generalized_problem(
@@ -151,11 +176,11 @@ def generalized_problem(
     return GeneralizedProblem(
         link, linear.x, linear.y, order, indicators[order], packed, response, linear.n,
         linear.noisy_n, linear.noise_scale, linear.mechanism, linear.units, linear.keys,
-        _prior(prior), law, tuple(c for c in hidden_columns(linear) if c in linear.x),
+        checked_prior(prior), law, tuple(c for c in hidden_columns(linear) if c in linear.x),
     )  # fmt: skip
 
 
-def _prior(given: object) -> Predictor:
+def checked_prior(given: object) -> Predictor:
     """Return the prior, after checking what was given."""
     if given is None:
         return Predictor()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noisewise.artifact import ArgumentError, Bounds, Release
+from noisewise.artifact import ArgumentError, Bounds, Level, Release
+from noisewise.formula import DesignColumn
 from noisewise.inference.results import Result
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
+from noisewise.models.linear_regression.reference_levels import reference_of
 from noisewise.report import drawings, html, sentences
 from noisewise.report.pages import INFER_FIRST, posterior_page
 
@@ -27,7 +29,7 @@ def page(result: Result | Release, check: Check | None = None) -> str:
     if not isinstance(result, GeneralizedPosterior):
         family = result.family if isinstance(result, Release) else "logistic-regression"
         raise ArgumentError(INFER_FIRST.format(family=family))
-    title = f"{result.y} given {', '.join(result.x)}: {result.link} regression"
+    title = f"{result.y} given {', '.join(result.covariates)}: {result.link} regression"
     return posterior_page(
         result, title, _prediction(result), check, effects=_effects(result),
         findings=findings(result),
@@ -46,12 +48,25 @@ def findings(result: Result | Release) -> list[str]:
 def _steps(post: GeneralizedPosterior) -> dict[str, tuple[float, str]]:
     """Return by covariate how much more of it to speak of, as a number and in words."""
     limits = post.releases[0].bounds if post.releases else {}
-    return {
-        name: (1.0, f"`{name}` 1 against 0")
-        if indicator
-        else (sentences.step(limits.get(name)), sentences.more_of(name, limits.get(name)))
-        for name, indicator in zip(post.x, post.moments.indicators, strict=True)
-    }
+    columns = {c.name: c for c in post.design}
+    steps = {}
+    for name, indicator in zip(post.x, post.moments.indicators, strict=True):
+        if name in columns and columns[name].levels:
+            steps[name] = 1.0, _against_reference(post, columns[name])
+        elif indicator:
+            steps[name] = 1.0, f"`{name}` 1 against 0"
+        else:
+            bounds = limits.get(name)
+            steps[name] = sentences.step(bounds), sentences.more_of(name, bounds)
+    return steps
+
+
+def _against_reference(post: GeneralizedPosterior, column: DesignColumn) -> str:
+    """Return the level of a column, and the one that it is compared with, in words."""
+    ((factor, code),) = column.levels
+    level, reference = post.levels[factor][code], reference_of(post.design, post.levels, factor)
+    against = "the reference" if reference is None else post.levels[factor][reference]
+    return f"`{factor}` {level} against {against}"
 
 
 def _event(post: GeneralizedPosterior) -> str:
@@ -172,22 +187,29 @@ def _prediction(post: GeneralizedPosterior) -> str:
     if post.keys is not None:
         return html.paragraphs("Ask for a group's prediction with noisewise predict.")
     limits = post.releases[0].bounds if post.releases else {}
-    if not set(post.x) <= set(limits):
+    numbers = [c for c in post.covariates if c not in post.levels]
+    if not numbers or not set(numbers) <= set(limits):
         return ""
-    held = dict(zip(post.x, post.moments.centre + post.moments.half * post.moments.mean[0],
+    mean = dict(zip(post.x, post.moments.centre + post.moments.half * post.moments.mean[0],
                     strict=True))  # fmt: skip
-    held = {c: float(np.clip(v, limits[c].lower, limits[c].upper)) for c, v in held.items()}
+    held: dict[str, float | Level] = {f: levels[0] for f, levels in post.levels.items()}
+    for c in numbers:
+        low, high = limits[c].lower, limits[c].upper
+        held[c] = float(np.clip(mean.get(c, 0.5 * (low + high)), low, high))
     figures = [
         html.figure(_band(post, c, limits[c], held), f"{post.law.mean_name} of {post.y} over {c}")
-        for c in post.x
+        for c in numbers
     ]
-    others = " The other covariates are held at their means." if len(held) > 1 else ""
+    others = " The other covariates are held at their means." if len(numbers) > 1 else ""
+    others += " Factors are held at their first levels." if post.levels else ""
     heading = html.paragraphs(f"Over the public range of each covariate.{others}")
     keys = html.legend(("band", f"the {post.law.mean_name}: 90 %"))
     return heading + keys + html.grid(figures)
 
 
-def _band(post: GeneralizedPosterior, column: str, bounds: Bounds, held: dict[str, float]) -> str:
+def _band(
+    post: GeneralizedPosterior, column: str, bounds: Bounds, held: Mapping[str, float | Level]
+) -> str:
     """Return the drawing of the mean response over the public range of a covariate."""
     at = np.linspace(bounds.lower, bounds.upper, POINTS)
     predicted = [post.predict({**held, column: float(v)}) for v in at]

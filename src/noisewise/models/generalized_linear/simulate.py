@@ -17,9 +17,11 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds
 from noisewise.models.generalized_linear.analyst import ANALYST
+from noisewise.models.generalized_linear.covariate_moments import CovariateMoments
 from noisewise.models.generalized_linear.covariate_nodes import box_nodes
-from noisewise.models.generalized_linear.posterior import CovariateMoments, prior_draws
+from noisewise.models.generalized_linear.posterior import prior_draws
 from noisewise.models.generalized_linear.problem import GeneralizedProblem
+from noisewise.models.generalized_linear.problem_with_factors import FactorsProblem
 from noisewise.models.generalized_linear.response_laws import RESPONSE_LAWS
 from noisewise.models.linear_regression import scale_free
 from noisewise.models.linear_regression.column_laws import ColumnLaw, numeric_law, separated
@@ -277,6 +279,15 @@ class GeneralizedSimulator(BatchSimulator[GeneralizedProblem]):
     """Simulated generalized linear models."""
 
     analyst = ANALYST
+
+    def template(self, problem: GeneralizedProblem, n: int | None) -> GeneralizedProblem:
+        """Return the problem with one group of n records; those with factors are refused."""
+        if isinstance(problem, FactorsProblem):
+            raise ArgumentError(
+                f"model: releases for a {problem.link} regression with factors are not simulated; "
+                "check the linear regression of the same release instead"
+            )
+        return super().template(problem, n)
 
     def from_prior(
         self, rng: np.random.Generator, problem: GeneralizedProblem, trials: int

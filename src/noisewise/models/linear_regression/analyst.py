@@ -26,6 +26,7 @@ from noisewise.models.linear_regression import (
     naive,
     prior_check,
 )
+from noisewise.models.linear_regression.asked_formula import formula_asked, has_cells
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS
 from noisewise.models.linear_regression.factor_problem import FactorProblem, factor_problem
 from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
@@ -106,7 +107,7 @@ class RegressionAnalyst(Analyst[Any]):
         question.only(("x", "y", "formula"), "linear regression")
         if "formula" in question.words and len(question.words) > 1:
             raise ArgumentError("formula: it says x and y already; leave these out")
-        if _has_cells(releases[0]):
+        if has_cells(releases[0]):
             return self._of_cells(releases, question)
         if question.pool is not None:
             return self._pooled(releases, question, question.pool)
@@ -141,7 +142,7 @@ class RegressionAnalyst(Analyst[Any]):
         if question.method not in (None, *FACTOR_METHODS):
             able = " or ".join(FACTOR_METHODS)
             raise ArgumentError(f"method: {question.method} takes no factors; ask for {able}")
-        return factor_problem(releases[0], _formula(releases[0], question), question.prior)
+        return factor_problem(releases[0], formula_asked(releases[0], question), question.prior)
 
     def cautions(
         self,
@@ -219,10 +220,6 @@ def _perhaps_too_few(problem: RegressionProblem) -> tuple[str, ...]:
     )
 
 
-def _has_cells(release: Release) -> bool:
-    return any(block.statistic.kind == "cell-sums" for block in release.blocks)
-
-
 def _plain_columns(release: Release, question: Question) -> dict[str, Any]:
     """Return x and y of a formula of plain columns; other terms were not released."""
     if "formula" not in question.words:
@@ -235,22 +232,6 @@ def _plain_columns(release: Release, question: Question) -> dict[str, Any]:
                 f"{', '.join(release.block('gram').statistic.columns)}, all records together"
             )
     return {"x": [term.numeric[0] for term in formula.terms], "y": formula.response}
-
-
-def _formula(release: Release, question: Question) -> str | None:
-    """Return the formula that is asked for; None for the owner's."""
-    words = question.words
-    if "x" not in words and "y" not in words:
-        formula: str | None = words.get("formula")
-        return formula
-    if "x" not in words:
-        raise ArgumentError("y: say with a formula which terms it has, such as 'educ ~ C(sex)'")
-    x = [words["x"]] if isinstance(words["x"], str) else words["x"]
-    columns = [words.get("y", release.model["y"]), *x]
-    if not all(isinstance(c, str) for c in columns):
-        raise ArgumentError("x: must be one or more columns by name, and y another")
-    names = [c if c.isidentifier() else f"`{c}`" for c in columns]
-    return f"{names[0]} ~ {' + '.join(names[1:])}"
 
 
 ANALYST = RegressionAnalyst()

@@ -101,6 +101,25 @@ class Moments(NamedTuple):
     tau: jax.Array
 
 
+Scales = dict[tuple[str, int, int], jax.Array]
+"""Logarithms of unknown scales by (kind, column, term)."""
+
+
+class Covariates(NamedTuple):
+    """The sums of the covariates at a point: all but those of the response.
+
+    ``tables`` of records; ``factor`` and ``whole`` (stratum, …), the Gram matrix of level columns
+    and covariates and its factor; ``gram`` that of the atoms; ``n``; the log density.
+    """
+
+    tables: LatentCounts
+    factor: jax.Array
+    whole: jax.Array
+    gram: jax.Array
+    n: jax.Array
+    log_density: jax.Array
+
+
 @lru_cache(maxsize=64)
 def layout(structure: Structure) -> Layout:
     """Return where everything is in a coordinate vector.
@@ -209,16 +228,23 @@ def _column(
     )
 
 
-def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
-    """Return sums and log density at a coordinate vector, noise left out."""
+def covariates_at(
+    v: jax.Array, scales: Scales, data: FactorData, structure: Structure
+) -> Covariates:
+    """Return the covariates' sums and their log density, but for that of the scales.
+
+    Args:
+        v: coordinates, of which those of tables, log n and the covariates are read.
+        scales: logarithms of the covariates' scales, by name.
+        data: noise and number of records.
+        structure: of the sums.
+    """
     at = layout(structure)
     strata, d = len(structure.stratum_levels), structure.covariates
     n = jnp.exp(v[at.log_n][0]) if structure.noisy_n else data.n
-    scales = dict(zip(scale_names(structure), jnp.clip(v[at.scales], -FARTHEST, FARTHEST),
-                      strict=True))  # fmt: skip
     spreads = jnp.array([s for (kind, _, _), s in scales.items() if kind == "association"])
     tables = latent_counts_at(v[at.tables], n, data.noise, spreads, structure)
-    value = tables.log_density - 1e10 * (jnp.abs(v[at.scales]) > FARTHEST).sum()
+    value = tables.log_density
     if structure.noisy_n:
         value = value + jnp.log(n)
     sizes = tables.x_gram[:, 0, 0]
@@ -242,7 +268,16 @@ def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
         row = jnp.concatenate([e, jnp.sqrt(residual)[:, None]], axis=1)[:, None]
         factor = jnp.concatenate([jnp.pad(factor, ((0, 0), (0, 0), (0, 1))), row], axis=1)
     whole = jnp.einsum("skl,sml->skm", factor, factor)
-    gram = atoms_gram(structure, tables.y_gram, whole)
+    return Covariates(tables, factor, whole, atoms_gram(structure, tables.y_gram, whole), n, value)
+
+
+def moments(v: jax.Array, data: FactorData, structure: Structure) -> Moments:
+    """Return sums and log density at a coordinate vector, noise left out."""
+    at, d = layout(structure), structure.covariates
+    scales = dict(zip(scale_names(structure), jnp.clip(v[at.scales], -FARTHEST, FARTHEST),
+                      strict=True))  # fmt: skip
+    tables, factor, whole, gram, n, value = covariates_at(v, scales, data, structure)
+    value = value - 1e10 * (jnp.abs(v[at.scales]) > FARTHEST).sum()
     chol = jnp.linalg.cholesky(gram)
     residual, volume = _residual_squares(v[at.y][-1], data.noise)
     spread = prior_spreads(structure, scales, d)

@@ -8,6 +8,7 @@ given the sums.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from noisewise.models.linear_regression.factor_coefficients import (
 from noisewise.models.linear_regression.factor_density import (
     FactorData,
     Moments,
+    Scales,
     atoms_gram,
     column_units,
     layout,
@@ -169,43 +171,60 @@ def start(rng: np.random.Generator, problem: FactorProblem) -> np.ndarray:
     """Return a valid point about as far from the released sums as their noise."""
     structure, noise = problem.structure, problem.noise_scale
     z = problem.z[0] + rng.laplace(0, noise, problem.z.shape[1])
-    n = float(problem.n[0])
+    n, d = float(problem.n[0]), structure.covariates
     at = layout(structure)
-    v = np.zeros(at.size)
-    blocks = list(zip(structure.blocks, observation(structure), problem.statistic.slices,
-                      strict=True))  # fmt: skip
-    counts = {b.within: z[place] for b, _, place in blocks if not b.product}
-    v[at.tables], tables = first_latent_counts(structure, counts, n, noise)
-    v[at.log_n] = np.log(n)
+    seen = [z[place] for place in problem.statistic.slices]
     names = scale_names(structure)
     centres = [LOG_ASSOCIATION if kind == "association" else 0.0 for kind, _, _ in names]
-    v[at.scales] = centres + rng.normal(0, 0.5, len(centres))
-    scales = dict(zip(names, jnp.asarray(v[at.scales]), strict=True))
+    logs = centres + rng.normal(0, 0.5, len(centres))
+    scales = dict(zip(names, jnp.asarray(logs), strict=True))
+    v, tables, atoms = start_of_covariates(structure, seen, n, noise, scales)
+    v[at.scales] = logs
+    blocks = list(zip(structure.blocks, observation(structure), seen, strict=True))
+    own = [(b, m, sums) for b, (_, _, m), sums in blocks if b.product == (d,)]
+    products = {b.product: sums for b, _, sums in blocks if len(b.product) == 2}
+    sums = np.concatenate([_column_sums(own, tables), *(products[j, d] for j in range(d))])
+    factor = np.linalg.cholesky(atoms)
+    e, residual = _valid(factor[None], sums[None], products[d, d], noise)
+    spread = prior_spreads(structure, scales, d)
+    v[at.y] = _moved(factor[None], e, residual, spread, n, noise)[0]
+    return v
+
+
+def start_of_covariates(
+    structure: Structure, seen: Sequence[np.ndarray], n: float, noise: float, scales: Scales
+) -> tuple[np.ndarray, LatentCounts, np.ndarray]:
+    """Return coordinates of valid sums of the covariates, their tables and the atoms' products.
+
+    Args:
+        structure: whose blocks were seen.
+        seen: the sums of every block; those of the response are not read.
+        n: records.
+        noise: scale of the noise.
+        scales: logarithms of the covariates' scales.
+    """
+    at, d = layout(structure), structure.covariates
+    v = np.zeros(at.size)
+    blocks = list(zip(structure.blocks, observation(structure), seen, strict=True))
+    counts = {b.within: sums for b, _, sums in blocks if not b.product}
+    v[at.tables], tables = first_latent_counts(structure, counts, n, noise)
+    v[at.log_n] = np.log(n)
     strata, levels = len(structure.stratum_levels), len(structure.x_columns)
-    gram = np.asarray(tables.x_gram)
-    d = structure.covariates
     whole = np.zeros((strata, levels + d, levels + d))
-    whole[:, :levels, :levels] = gram
-    products = {b.product: z[place] for b, _, place in blocks if len(b.product) == 2}
+    whole[:, :levels, :levels] = np.asarray(tables.x_gram)
+    products = {b.product: sums for b, _, sums in blocks if len(b.product) == 2}
     for j in range(d):
-        own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (j,)]
-        sums = _column_sums(own, tables).reshape(strata, levels)
-        cross = np.array([products[min(i, j), max(i, j)] for i in range(j)]).reshape(j, strata).T
+        own = [(b, m, sums) for b, (_, _, m), sums in blocks if b.product == (j,)]
+        lines = _column_sums(own, tables).reshape(strata, levels)
+        cross = np.array([products[i, j] for i in range(j)]).reshape(j, strata).T
         factor = np.linalg.cholesky(whole[:, : levels + j, : levels + j])
-        e, residual = _valid(factor, np.concatenate([sums, cross], axis=1), products[j, j], noise)
+        e, residual = _valid(factor, np.concatenate([lines, cross], axis=1), products[j, j], noise)
         _extend(whole, levels + j, e, residual)
         place, length = at.x[j]
         spread = prior_spreads(structure, scales, j)
         v[place : place + length] = _moved(factor, e, residual, spread, n, noise).ravel()
     atoms = np.asarray(atoms_gram(structure, tables.y_gram, jnp.asarray(whole)))
-    own = [(b, m, z[place]) for b, (_, _, m), place in blocks if b.product == (d,)]
-    sums = _column_sums(own, tables)
-    last = [products[j, d] for j in range(d)]
-    factor = np.linalg.cholesky(atoms)
-    e, residual = _valid(factor[None], np.concatenate([sums, *last])[None], products[d, d], noise)
-    spread = prior_spreads(structure, scales, d)
-    v[at.y] = _moved(factor[None], e, residual, spread, n, noise)[0]
-    return v
+    return v, tables, atoms
 
 
 def _moved(

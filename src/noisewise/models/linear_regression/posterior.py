@@ -400,14 +400,14 @@ def restored(common: Mapping[str, Any], attributes: Mapping[str, Any]) -> Regres
         factor: validation.levels(listed, f"levels of {factor}")
         for factor, listed in attributes.get("levels", {}).items()
     }
-    design = tuple(_design_column(c, levels) for c in attributes.get("design", ()))
+    design = tuple(restored_column(c, levels) for c in attributes.get("design", ()))
     x = tuple(attributes["x"])
     if design and tuple(c.name for c in design[:-1]) != x:
         raise ValueError("x and the design name unlike columns")
     return RegressionPosterior(**common, x=x, y=attributes["y"], design=design, levels=levels)
 
 
-def _design_column(
+def restored_column(
     content: Mapping[str, Any], levels: Mapping[str, tuple[Level, ...]]
 ) -> DesignColumn:
     """Return a column of the design as a file holds it; a ValueError where it cannot be one."""
