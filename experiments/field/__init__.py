@@ -1,6 +1,6 @@
 """The field: noisewise and other methods on the same tables with the same ε and δ, in one run.
 
-python -m experiments.field [--data FOLDER] [--out results] [--quick] [--page docs/evidence-field.md]
+python -m experiments.field [--data FOLDER] [--out results] [--quick]
 """
 
 from experiments.field.figure import FIGURE

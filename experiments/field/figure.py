@@ -23,7 +23,8 @@ from experiments.field.study import (
     ROBUST,
     THEIL_SEN,
     WALD,
-    cell,
+    others,
+    ours,
 )
 from experiments.field.tables import populations
 from experiments.reproduce.canvas import grid, legend_beside
@@ -59,6 +60,7 @@ def rows(
     settings: Mapping[str, Any], trials: TrialStore, folder: Path | None = None
 ) -> list[dict[str, Any]]:
     """Return a row for every ε, table and method; with a folder, of its tables too."""
+    parts = {"ours": ours, "others": others}
     found: list[dict[str, Any]] = []
     sources = [*settings["sources"], *(["folder"] if folder else [])]
     for epsilon in settings["epsilons"]:
@@ -68,11 +70,13 @@ def rows(
                 if not tables:
                     continue
 
-                def compute(tables: Any = tables, epsilon: float = epsilon) -> list[Any]:
-                    return cell(tables, epsilon, settings["trials"], settings["seed"])
+                for part, study in parts.items():
 
-                key = {"source": source, "columns": columns, "epsilon": epsilon}
-                found += trials.cell(key, compute)
+                    def compute(study: Any = study, tables: Any = tables, at: Any = epsilon) -> Any:
+                        return study(tables, at, settings["trials"], settings["seed"])
+
+                    key = {"source": source, "columns": columns, "epsilon": epsilon, "part": part}
+                    found += trials.cell(key, compute)
     return found
 
 

@@ -1,8 +1,8 @@
 """``diffprivlib.models.LinearRegression`` as it comes, where diffprivlib can be imported.
 
-Version 0.6.6 imports a name that scikit-learn 1.9.1, of ``constraints.txt``, does not have; so it is
-no dependency of the experiments. With scikit-learn 1.7.2 it works, and the study has it where both
-are installed by hand: ``pip install --no-deps diffprivlib==0.6.6 scikit-learn==1.7.2``.
+Version 0.6.6 imports a name that scikit-learn 1.9.1, of ``constraints.txt``, does not have; so it
+is no dependency of the experiments. With scikit-learn 1.7.2 it works, and the study has it where
+both are installed by hand: ``pip install --no-deps diffprivlib==0.6.6 scikit-learn==1.7.2``.
 
 Given to it are the public bounds and ε; everything else is its default. Read in its source: the
 means of covariates and of the response take ε/(d + 1) each and the rest ε d/(d + 1), in all

@@ -32,7 +32,7 @@ from scipy import stats
 from experiments.field.answers import LEVEL, Answer, with_errors
 
 FLOOR = 0.1
-"""In place of eigenvalues and variances that are not positive (Ferrando, Wang and Sheldon's code)."""
+"""In place of eigenvalues and variances that are not positive, as in the code of the bootstrap."""
 RESAMPLES = 500
 """Bootstrap fits (chosen; the paper's code has 100)."""
 

@@ -1,7 +1,8 @@
 """Every method on every table: test error, coverage and widths of 95 % intervals, CPU seconds.
 
 A cell is one ε and the tables of one source that have equally many columns: noisewise infers all
-their trials as groups of one problem. All methods see the same records in trial k, whatever ε;
+their trials as groups of one problem (``ours``); the other methods go trial by trial (``others``).
+All methods see the same records in trial k, whatever ε;
 those that analyse noisy sums see the same release.
 """
 
@@ -53,6 +54,8 @@ class Trial:
     epsilon: float
 
 
+Outcome = tuple[Answer, float]
+"""An answer and the CPU seconds it took."""
 Method = Callable[[np.random.Generator, Trial], Answer]
 """From the source of the method's own noise, and the trial."""
 
@@ -105,39 +108,66 @@ def methods(columns: int) -> dict[str, Method]:
     return known
 
 
-def cell(
+def others(
     tables: Sequence[Population], epsilon: float, trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Return a row for every table and method."""
-    q = tables[0].columns
-    scales = {m: noise_scale(m, q, epsilon, DELTA) for m in ("laplace", "gaussian")}
-    rows, sums = [], []
-    found: dict[tuple[str, str], list[tuple[Answer, float]]] = {}
+    """Return a row for every table and method but ours."""
+    rows = []
     for table in tables:
+        found: dict[str, list[Outcome]] = {}
         for trial in range(trials):
-            records = table.sample(seed, trial)
-            exact = packed_sums(records)
-            z = exact + _rng(seed, table, epsilon, trial, LAPLACE).laplace(
-                0, scales["laplace"], len(exact)
-            )
-            sums.append((exact, z))
-            given = Trial(records, z, scales["laplace"], epsilon)
-            for name, method in methods(q).items():
+            given = drawn(table, epsilon, trial, seed)
+            for name, method in methods(table.columns).items():
                 rng = _rng(seed, table, epsilon, trial, name)
                 start = time.process_time()
                 answer = method(rng, given)
-                spent = time.process_time() - start
-                found.setdefault((table.name, name), []).append((answer, spent))
-    converged = _ours(tables, epsilon, trials, seed, scales, sums, found)
-    for table in tables:
-        bases = [answer for answer, _ in found[table.name, CLASSICAL]]
-        for name in METHODS:
-            if (table.name, name) in found:
-                row = judged(table, found[table.name, name], bases)
-                share = converged.get((table.name, name.removesuffix(MEDIAN)))
-                rows.append({"table": table.name, "n": table.n, "method": name, "trials": trials,
-                             "seed": seed, **row, "converged": share})  # fmt: skip
+                found.setdefault(name, []).append((answer, time.process_time() - start))
+        bases = [answer for answer, _ in found[CLASSICAL]]
+        rows += [_row(table, name, seed, found[name], bases) for name in found]
     return rows
+
+
+def ours(
+    tables: Sequence[Population], epsilon: float, trials: int, seed: int
+) -> list[dict[str, Any]]:
+    """Return rows for every table and both kinds of noise, by posterior mean and median.
+
+    Seconds are those of all posteriors of the cell together, over their number.
+    """
+    given = [drawn(table, epsilon, k, seed) for table in tables for k in range(trials)]
+    bases = [classical(t.records) for t in given]
+    n = np.array([len(t.records) for t in given])
+    laplace = np.array([t.z for t in given])
+    scale = noise_scale("gaussian", tables[0].columns, epsilon, DELTA)
+    gaussian = np.array([packed_sums(t.records) for t in given])
+    gaussian += [
+        _rng(seed, table, epsilon, k, GAUSSIAN).normal(0, scale, gaussian.shape[1])
+        for table in tables
+        for k in range(trials)
+    ]
+    rows = []
+    for name, mechanism, z, noise in (
+        (LAPLACE, "laplace", laplace, given[0].scale),
+        (GAUSSIAN, "gaussian", gaussian, scale),
+    ):
+        post = infer(z, n, mechanism, noise, seed)
+        each = post.seconds / len(n)
+        for i, table in enumerate(tables):
+            at = range(i * trials, (i + 1) * trials)
+            for suffix, centre in (("", post.mean), (MEDIAN, post.median)):
+                found = [(Answer(centre[k], post.low[k], post.high[k]), each) for k in at]
+                row = _row(table, name + suffix, seed, found, [bases[k] for k in at])
+                rows.append({**row, "converged": float(post.converged[list(at)].mean())})
+    return rows
+
+
+def drawn(table: Population, epsilon: float, trial: int, seed: int) -> Trial:
+    """Return a trial; its Laplace release is the one that ours and other methods analyse."""
+    records = table.sample(seed, trial)
+    scale = noise_scale("laplace", table.columns, epsilon, DELTA)
+    exact = packed_sums(records)
+    noise = _rng(seed, table, epsilon, trial, LAPLACE).laplace(0, scale, len(exact))
+    return Trial(records, exact + noise, scale, epsilon)
 
 
 def _rng(
@@ -147,37 +177,15 @@ def _rng(
     return np.random.default_rng([seed, round(1000 * epsilon), trial, what])
 
 
-def _ours(
-    tables: Sequence[Population], epsilon: float, trials: int, seed: int,
-    scales: dict[str, float], sums: list[tuple[np.ndarray, np.ndarray]],
-    found: dict[tuple[str, str], list[tuple[Answer, float]]],
-) -> dict[tuple[str, str], float]:  # fmt: skip
-    """Add the posteriors of all trials to ``found``; return shares that converged."""
-    n = np.repeat([table.n for table in tables], trials)
-    laplace = np.array([z for _, z in sums])
-    noise = [
-        _rng(seed, table, epsilon, trial, GAUSSIAN).normal(0, scales["gaussian"], laplace.shape[1])
-        for table in tables
-        for trial in range(trials)
-    ]
-    gaussian = np.array([exact for exact, _ in sums]) + noise
-    converged = {}
-    for name, mechanism, z in ((LAPLACE, "laplace", laplace), (GAUSSIAN, "gaussian", gaussian)):
-        post = infer(z, n, mechanism, scales[mechanism], seed)
-        each = post.seconds / len(n)
-        for i, table in enumerate(tables):
-            at = range(i * trials, (i + 1) * trials)
-            for suffix, centre in (("", post.mean), (MEDIAN, post.median)):
-                found[table.name, name + suffix] = [
-                    (Answer(centre[k], post.low[k], post.high[k]), each) for k in at
-                ]
-            converged[table.name, name] = float(post.converged[list(at)].mean())
-    return converged
-
-
-def judged(
-    table: Population, found: Sequence[tuple[Answer, float]], bases: Sequence[Answer]
+def _row(
+    table: Population, name: str, seed: int, found: Sequence[Outcome], bases: Sequence[Answer]
 ) -> dict[str, Any]:
+    told = judged(table, found, bases)
+    head = {"table": table.name, "n": table.n, "method": name, "trials": len(found), "seed": seed}
+    return {**head, **told, "converged": None}
+
+
+def judged(table: Population, found: Sequence[Outcome], bases: Sequence[Answer]) -> dict[str, Any]:
     """Return test errors over those of least squares without privacy, coverage, widths, seconds.
 
     Coefficients are slopes, then the intercept, in the box. Intervals that do not exist cover
