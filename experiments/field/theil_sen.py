@@ -47,18 +47,18 @@ def heights(x: np.ndarray, y: np.ndarray, pairs: np.ndarray, at: float) -> np.nd
     return (y[one] + y[other]) / 2 + slope * (at - middle)
 
 
-def private_median(
-    rng: np.random.Generator,
+def median_law(
     values: np.ndarray,
     epsilon: float,
     sensitivity: float,
     limits: tuple[float, float] = LIMITS,
     width: float = WIDTH,
-) -> float:
-    """Draw from the exponential mechanism for the median.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps of the exponential mechanism's density: their edges and log heights.
+
+    Heights are up to a common factor.
 
     Args:
-        rng: of the noise.
         values: of which the median is wanted; held within the limits.
         epsilon: of this draw.
         sensitivity: how many values a record can change.
@@ -68,17 +68,24 @@ def private_median(
     low, high = limits
     held = np.sort(np.clip(values, low, high))
     m = len(held)
-    # A point's best utility within the width is that of the values above the middle moved up and
-    # those below moved down: the steps of the utility move away from the median by the width.
+    # The utility rises up to the median and falls from there on, so a point's best within the width
+    # is that of the point which lies so much nearer to the median: steps move away from it.
     half = m // 2
     steps = np.concatenate([held[:half] - width, held[half:] + width])
     edges = np.concatenate([[low], np.clip(steps, low, high), [high]])
     utility = -np.abs(np.arange(m + 1) - m / 2)
-    log_mass = epsilon * utility / (2 * sensitivity)
+    return edges, epsilon * utility / (2 * sensitivity)
+
+
+def private_median(
+    rng: np.random.Generator, values: np.ndarray, epsilon: float, sensitivity: float
+) -> float:
+    """Draw from the exponential mechanism for the median."""
+    edges, log_height = median_law(values, epsilon, sensitivity)
     with np.errstate(divide="ignore"):
-        log_mass = log_mass + np.log(np.diff(edges))
+        log_mass = log_height + np.log(np.diff(edges))
     # The largest of log mass plus a Gumbel variable is a draw in proportion to the mass.
-    place = int(np.argmax(log_mass + rng.gumbel(size=m + 1)))
+    place = int(np.argmax(log_mass + rng.gumbel(size=len(log_mass))))
     return float(rng.uniform(edges[place], edges[place + 1]))
 
 
