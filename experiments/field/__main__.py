@@ -8,7 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.field.figure import FIGURE, rows
+from experiments.field.page import write
 from experiments.reproduce import catalogue
+from experiments.reproduce.page import small
 from experiments.reproduce.provenance import commit, device
 from experiments.reproduce.store import TrialStore
 
@@ -19,6 +21,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with diamonds.csv and insurance.csv")
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--page", type=Path, help="also write the page and its picture")
     given = parser.parse_args()
     size = "quick" if given.quick else "full"
     settings = catalogue.settings(FIGURE, size)
@@ -30,6 +33,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     table.to_json(folder / "table.json", orient="records", indent=1)
     FIGURE.draw(table).savefig(folder / "figure.png", dpi=90)
+    if given.page:
+        write(table, given.page)
+        small(folder / "figure.png", given.page.with_suffix(".png"))
     for name, value in FIGURE.measure(table).items():
         print(f"{name}: {value:.3f}")
 
