@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,24 +64,24 @@ WORST_SHOWN = 1e4
 def rows(
     settings: Mapping[str, Any], trials: TrialStore, folder: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Return a row for every ε, table and method; with a folder, of its tables too."""
-    parts = {"ours": ours, "others": others}
+    """Return a row for every ε, table and method; with a folder, of its tables too.
+
+    Other methods come first, then ours, few covariates before many: what takes longest is last.
+    """
     found: list[dict[str, Any]] = []
     sources = [*settings["sources"], *(["folder"] if folder else [])]
-    for epsilon in settings["epsilons"]:
-        for columns in settings["columns"]:
-            for source in sources:
-                tables = populations(source, columns, folder)
-                if not tables:
-                    continue
+    for part, study in (("others", others), ("ours", ours)):
+        for columns, source in itertools.product(settings["columns"], sources):
+            tables = populations(source, columns, folder)
+            if not tables:
+                continue
+            for epsilon in settings["epsilons"]:
 
-                for part, study in parts.items():
+                def compute(study: Any = study, tables: Any = tables, at: Any = epsilon) -> Any:
+                    return study(tables, at, settings["trials"], settings["seed"])
 
-                    def compute(study: Any = study, tables: Any = tables, at: Any = epsilon) -> Any:
-                        return study(tables, at, settings["trials"], settings["seed"])
-
-                    key = {"source": source, "columns": columns, "epsilon": epsilon, "part": part}
-                    found += trials.cell(key, compute)
+                key = {"source": source, "columns": columns, "epsilon": epsilon, "part": part}
+                found += trials.cell(key, compute)
     return found
 
 
@@ -172,7 +173,8 @@ def beaten_cells(
     """Return the cells where the best other private method is better by more than the margin."""
     rivals = [m for m in METHODS if m not in OURS and m not in (CLASSICAL, ROBUST)]
     found = []
-    for (name, epsilon), cells in table.groupby(["table", "epsilon"], sort=False):
+    for _, cells in table.groupby(["table", "epsilon"], sort=False):
+        name, epsilon = cells["table"].iloc[0], cells["epsilon"].iloc[0]
         errors = cells.set_index("method")[column]
         some = errors[[m for m in rivals if m in errors.index]]
         best = float(some.min())
