@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -61,27 +62,40 @@ WORST_SHOWN = 1e4
 """Test errors beyond are drawn here, at the upper edge of the picture."""
 
 
+class NotFinished(Exception):
+    """A cell that is in no journal yet."""
+
+
+def _not_finished() -> list[Any]:
+    raise NotFinished
+
+
 def rows(
-    settings: Mapping[str, Any], trials: TrialStore, folder: Path | None = None
+    settings: Mapping[str, Any],
+    trials: TrialStore,
+    folder: Path | None = None,
+    finished: bool = False,
 ) -> list[dict[str, Any]]:
     """Return a row for every ε, table and method; with a folder, of its tables too.
 
-    Other methods come first, then ours, few covariates before many: what takes longest is last.
+    Few covariates come before many: what takes longest is last.
+    With ``finished``, those of an earlier run alone, and nothing is computed.
     """
+    parts = (("others", others), ("ours", ours))
     found: list[dict[str, Any]] = []
     sources = [*settings["sources"], *(["folder"] if folder else [])]
-    for part, study in (("others", others), ("ours", ours)):
-        for columns, source in itertools.product(settings["columns"], sources):
-            tables = populations(source, columns, folder)
-            if not tables:
-                continue
-            for epsilon in settings["epsilons"]:
+    for columns, source in itertools.product(settings["columns"], sources):
+        tables = populations(source, columns, folder)
+        if not tables:
+            continue
+        for (part, study), epsilon in itertools.product(parts, settings["epsilons"]):
 
-                def compute(study: Any = study, tables: Any = tables, at: Any = epsilon) -> Any:
-                    return study(tables, at, settings["trials"], settings["seed"])
+            def compute(study: Any = study, tables: Any = tables, at: Any = epsilon) -> Any:
+                return study(tables, at, settings["trials"], settings["seed"])
 
-                key = {"source": source, "columns": columns, "epsilon": epsilon, "part": part}
-                found += trials.cell(key, compute)
+            key = {"source": source, "columns": columns, "epsilon": epsilon, "part": part}
+            with contextlib.suppress(NotFinished):
+                found += trials.cell(key, _not_finished if finished else compute)
     return found
 
 

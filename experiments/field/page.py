@@ -172,6 +172,8 @@ def _cell(row: Any) -> str:
 def write(table: pd.DataFrame, path: Path) -> None:
     """Write the page; the picture lies beside it under the same name."""
     text = TEMPLATE.read_text(encoding="utf-8")
+    missing, known = unfinished(table), _cells(table).nunique()
+    table = finished(table)
     made = {
         "cells": str(len(table[["table", "epsilon"]].drop_duplicates())),
         "tables": str(table["table"].nunique()),
@@ -179,6 +181,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
         "trials": " or ".join(map(str, sorted(set(table["trials"])))),
         "seed": " and ".join(map(str, sorted(set(table["seed"])))),
         "picture": f"{path.stem}.png",
+        "unfinished": _told(missing, known),
         "summary": summary(table),
         "beaten summary": beaten_summary(table),
         "beaten cells": beaten_cells_table(table),
@@ -192,6 +195,31 @@ def write(table: pd.DataFrame, path: Path) -> None:
     for name, value in made.items():
         text = text.replace(f"{{{name}}}", value if isinstance(value, str) else "\n".join(value))
     path.write_text(re.sub("\n{3,}", "\n\n", text).rstrip() + "\n", encoding="utf-8")
+
+
+def _cells(table: pd.DataFrame) -> pd.Series[str]:
+    return table["table"] + " at ε = " + table["epsilon"].map("{:g}".format)
+
+
+def unfinished(table: pd.DataFrame) -> list[str]:
+    """Return the cells in which noisewise, or all others, have not run."""
+    ours = set(_cells(table[table["method"] == LAPLACE]))
+    others = set(_cells(table[table["method"] == CLASSICAL]))
+    return [cell for cell in dict.fromkeys(_cells(table)) if cell not in ours & others]
+
+
+def finished(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of all other cells."""
+    return table[~_cells(table).isin(unfinished(table))]
+
+
+def _told(missing: Sequence[str], cells: int) -> str:
+    if not missing:
+        return ""
+    return (
+        f"**Not finished.** {len(missing)} of {cells} cells have not run yet and are left out "
+        f"below: {', '.join(missing)}. The command above goes on where it stopped."
+    )
 
 
 def seconds(value: float) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.factors.adassp import FAILURE
 from experiments.field.answers import classical, design_of, robust
 from experiments.field.boosted import boosted_adassp
 from experiments.field.gaussian_privacy import delta_of, mu_of
@@ -86,14 +85,14 @@ def test_gaussian_privacy_is_that_of_the_profile() -> None:
 def test_boosting_without_noise_takes_the_ridge_away_round_by_round() -> None:
     """Each round leaves λ/(A + λ) of what is missing to least squares, where nothing is clipped."""
     rng: Any = Silent()
-    x, y = np.ones((40, 1)), np.full(40, 0.5)
-    scale = np.sqrt(3) / mu_of(0.3, 1e-5)
-    ridge = scale * np.sqrt(np.log(2 / FAILURE)) - max(0, 40 - 1.96 * scale)
-    left = ridge / (40 + ridge)
-    assert left > 0.1
+    x, y = np.ones((300, 1)), np.full(300, 0.5)
     for rounds in (1, 3, 20):
-        found = boosted_adassp(rng, x, y, 0.3, 1e-5, rounds)
+        scale = np.sqrt(rounds + 2) / mu_of(0.15, 1e-5)
+        ridge = 1.96 * scale - max(0, 300 - 1.96 * scale)
+        left = max(0, ridge) / (300 + max(0, ridge))
+        found = boosted_adassp(rng, x, y, 0.15, 1e-5, rounds)
         assert found[0] == pytest.approx(0.5 * (1 - left**rounds))
+    assert left > 0.2
 
 
 def test_boosting_clips_rows_and_residuals() -> None:
@@ -104,7 +103,7 @@ def test_boosting_clips_rows_and_residuals() -> None:
 
 
 def test_boosting_adds_noise_of_its_share() -> None:
-    """y = 0 and one round: the coefficient is √3/μ of noise over A and ridge."""
+    """y = 0 and one round: the coefficient is √3/μ of noise over A, and no ridge."""
     rng = np.random.default_rng(2)
     x, y = np.ones((900, 1)), np.zeros(900)
     scale = np.sqrt(3) / mu_of(1.0, 1e-5)

@@ -12,7 +12,7 @@ import pytest
 from experiments.field import study
 from experiments.field.answers import Answer, classical
 from experiments.field.figure import FIGURE, beaten_cells
-from experiments.field.page import number, share, write
+from experiments.field.page import number, share, unfinished, write
 from experiments.field.posteriors import Posteriors
 from experiments.field.study import CLASSICAL, GAUSSIAN, LAPLACE, MEDIAN, METHODS, judged
 from experiments.field.tables import Population, populations
@@ -144,6 +144,12 @@ def test_the_picture_and_the_page_say_where_ours_is_beaten(tmp_path: Path) -> No
     (beaten,) = beaten_cells(table, LAPLACE)
     assert (beaten.table, beaten.epsilon, beaten.error, beaten.ours) == ("made", 0.1, 1.02, 3e7)
     assert not beaten_cells(table, LAPLACE + MEDIAN)
+    ours_missing = (table["method"] == LAPLACE) & (table["epsilon"] == 1.0)
+    assert unfinished(table) == []
+    write(table[~ours_missing], tmp_path / "half.md")
+    half = (tmp_path / "half.md").read_text()
+    assert "1 of 2 cells have not run yet and are left out below: made at ε = 1." in half
+    assert "| ε = 1 |" not in half
     measures = FIGURE.measure(table)
     assert measures[f"cells beaten, {LAPLACE}"] == 1
     assert measures[f"cells below .90 and below least squares, {LAPLACE}"] == 0
