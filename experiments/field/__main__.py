@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,6 @@ import pandas as pd
 from experiments.field.figure import FIGURE, rows
 from experiments.field.page import finished, write
 from experiments.reproduce import catalogue
-from experiments.reproduce.page import small
 from experiments.reproduce.provenance import commit, device
 from experiments.reproduce.store import TrialStore
 
@@ -39,7 +39,7 @@ def main() -> None:
     FIGURE.draw(done).savefig(folder / "figure.png", dpi=90)
     if given.page:
         write(table, given.page)
-        small(folder / "figure.png", given.page.with_suffix(".png"))
+        shutil.copyfile(folder / "figure.png", given.page.with_suffix(".png"))
     for name, value in FIGURE.measure(done).items():
         print(f"{name}: {value:.3f}")
 

@@ -61,7 +61,7 @@ def _kept(figure: Figure, size: str, out: Path, folder: Path) -> dict[str, Any] 
         if (run / "provenance.json").exists():
             told = {"size": kind, **_read(run / "provenance.json")}
             record.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
-            small(run / "figure.png", folder / f"{figure.name}.png")
+            _small(run / "figure.png", folder / f"{figure.name}.png")
             return told
         if old is not None and old["size"] == kind:
             return old
@@ -128,7 +128,7 @@ def _anchor(name: str) -> str:
     return name.lower().replace(".", "")
 
 
-def small(source: Path, target: Path) -> None:
+def _small(source: Path, target: Path) -> None:
     """Line art needs few colours."""
     with Image.open(source) as picture:
         picture.convert("RGB").quantize(COLOURS).save(target, optimize=True)
