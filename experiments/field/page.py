@@ -87,15 +87,16 @@ def coverage_summary(table: pd.DataFrame) -> list[str]:
 
 def short_cells(table: pd.DataFrame) -> list[str]:
     """Return a line for every cell where our intervals cover less than .90."""
-    key = ["table", "epsilon"]
-    base = table[table["method"] == CLASSICAL].set_index(key)["coverage"].astype(float)
+    base = table[table["method"] == CLASSICAL]
+    without = dict(zip(_cells(base), base["coverage"], strict=True))
     lines = []
     for name in (LAPLACE, GAUSSIAN):
-        own = table[table["method"] == name].set_index(key)
-        for place, row in own[own["coverage"].astype(float) < 0.9].iterrows():
-            each = " ".join(map(share, row["coverages"]))
-            lines.append([str(place[0]), f"{place[1]:g}", name, share(row["coverage"]), each,
-                          share(base[place])])  # fmt: skip
+        own = table[table["method"] == name]
+        for cell, (_, row) in zip(_cells(own), own.iterrows(), strict=True):
+            if row["coverage"] < 0.9:
+                each = " ".join(map(share, row["coverages"]))
+                lines.append([row["table"], f"{row['epsilon']:g}", name, share(row["coverage"]),
+                              each, share(without[cell])])  # fmt: skip
     if not lines:
         return []
     head = ["table", "ε", "method", "coverage", "slopes and intercept", "least squares, classical"]
