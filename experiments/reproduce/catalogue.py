@@ -1,4 +1,4 @@
-"""All figures of the papers and of the study of real tables, with settings and claims."""
+"""All figures of the papers and of our own studies, with settings and claims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.reproduce.verdicts import Claim
 
 PAPERS = (
     "regression_paper", "thesis_graphical", "thesis_families", "thesis_regression",
-    "partition_thesis", "real_tables",
+    "partition_thesis", "real_tables", "field",
 )  # fmt: skip
 """Folders beside this one, each with FIGURES, settings.json and expected.json."""
 HERE = Path(__file__).parents[1]
