@@ -74,7 +74,9 @@ def main(words: list[str]) -> list[str]:
         return [make(int(words[1]), words[2])]
     if words[0] == "run":
         seed = int(words[3]) if len(words) > 3 else 1
-        return infer(words[1], words[2], seed, *words[4:5], *map(int, words[5:7]))
+        method = words[4] if len(words) > 4 else "exact"
+        chains, draws = map(int, words[5:7] or ("4", "500"))
+        return infer(words[1], words[2], seed, method, chains, draws)
     loaded = nw.load(words[1])
     assert isinstance(loaded, PosteriorSummary)
     return [digest(loaded)]

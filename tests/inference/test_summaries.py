@@ -372,20 +372,20 @@ nw.infer(sys.argv[1], seed=3, chains=4, draws=500, keep="summary", out=sys.argv[
 def test_a_killed_run_goes_on_with_equal_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By ``exact``, 1,536 groups in six slabs, killed once two of them are there."""
+    """By ``exact``, 1,536 groups in six slabs, killed once one of them is there."""
     path = areas(1536).save(tmp_path / "r.json")
     monkeypatch.setattr(analyst, "GROUPS_PER_SLAB", 256)
     folder = tmp_path / "killed"
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/src"}
     words = [sys.executable, "-c", KILLED, str(path), str(folder)]
     process = subprocess.Popen(words, env=environment)
-    while len([*folder.glob("slab-*.parquet")]) < 2:
+    while not [*folder.glob("slab-*.parquet")]:
         assert process.poll() is None
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
     process.wait()
     there = {p: p.stat().st_mtime_ns for p in folder.glob("slab-*.parquet")}
-    assert 2 <= len(there) < 6
+    assert 1 <= len(there) < 6
     plain = nw.infer(path, seed=3, chains=4, draws=500, keep="summary")
     resumed = nw.infer(path, seed=3, chains=4, draws=500, keep="summary", out=folder)
     assert isinstance(plain, nw.PosteriorSummary)
