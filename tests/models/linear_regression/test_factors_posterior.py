@@ -59,14 +59,14 @@ def test_refused_records(change: dict[str, Any], words: str) -> None:
 
 
 def test_a_record_lacks_a_column() -> None:
-    misspelt = {"age": 40, "sex": "male", "educ": 12.0, "regoin": 1}
+    misspelt: dict[str, Any] = {"age": 40, "sex": "male", "educ": 12.0, "regoin": 1}
     with pytest.raises(ArgumentError, match="no value for region; not needed: regoin"):
         factor_posterior().predict(misspelt)
 
 
 def test_a_table_is_predicted_row_by_row_and_other_columns_are_ignored() -> None:
     post = factor_posterior()
-    records = [{**AT, "town": "x"}, {**AT, "town": "y", "age": 50}]
+    records: list[dict[str, Any]] = [{**AT, "town": "x"}, {**AT, "town": "y", "age": 50}]
     several = post.predict(pd.DataFrame(records), seed=3)
     for row, record in enumerate(records):
         alone = post.predict(record, seed=3)
