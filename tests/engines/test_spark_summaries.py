@@ -74,6 +74,8 @@ def test_what_spark_cannot_do() -> None:
         nw.spark.infer(FewSlabs(), family)
 
 
+# PySpark leaves the socket of what it collected to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.evidence
 @pytest.mark.parametrize("method", ["naive", "exact"])
 def test_spark_gives_the_numbers_of_the_plain_run(
