@@ -93,7 +93,12 @@ for axis, lines, words in zip(
     axis.set(title=words, xlabel="body mass index", xlim=(17, 43), ylim=(0, 350))
 axes[0].set_ylabel("progression")
 figure.suptitle("A hundred studies; the table's own line in orange")
-print(f"deviation of slopes: {plain[:, 0].std():.2f} without noise, {noisy[:, 0].std():.2f} with")
+middle = {
+    words: np.quantile(lines[:, 0], [0.25, 0.75])
+    for words, lines in (("without noise", plain), ("from noisy sums", noisy))
+}
+for words, (low, high) in middle.items():
+    print(f"{words}: the middle half of the slopes lies between {low:.1f} and {high:.1f}")
 
 # %% [markdown]
 # The noise adds a second reason for lines to differ, here the larger one.
@@ -124,9 +129,9 @@ figure.suptitle("95 % intervals of the slope; the dashed line is the truth")
 # %% [markdown]
 # What `naive` gives is no 95 % interval, and nothing in its output says so: the sums look like any
 # others, only with decimals. The method that knows the noise gives intervals that are as wide as
-# the noise makes them. In simulations with known truths its 95 % intervals held them in 92 to 98 %
-# of the trials, and those of `naive` in 2 to 28 % (slopes of one covariate,
-# [measured](../evidence-regression.md#calibrated)).
+# the noise makes them. In six settings with simulated truths, 10 to 1,000 records and ε of 0.1 and
+# 1, its 95 % intervals held the slope in 94 to 96 % of the trials, and those of `naive` in 2 to
+# 28 % ([measured](../evidence-regression.md#calibrated)).
 #
 # ## Does noise draw slopes towards zero?
 #

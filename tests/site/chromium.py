@@ -31,6 +31,8 @@ FLAGS = (
 )  # fmt: skip
 """It shows files of the site, and asks nobody for anything."""
 PATIENCE_S = 60.0
+TALLEST = 8000
+"""Pixels of a window that is as tall as its page (chosen): of the tallest pages it is a part."""
 WIDE = """
 [...document.querySelectorAll('body *')].filter(e => {
   const box = e.getBoundingClientRect();
@@ -110,7 +112,7 @@ class Chromium:
         # A window as tall as the page: else what scrolls by itself is not painted further down.
         self._ask(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
+            width=width, height=min(height, TALLEST), deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
         self._value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
