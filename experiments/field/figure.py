@@ -29,7 +29,7 @@ from experiments.field.study import (
     others,
     ours,
 )
-from experiments.field.tables import populations
+from experiments.field.tables import SOURCES, populations
 from experiments.reproduce.canvas import grid, legend_beside
 from experiments.reproduce.figure import Figure
 from experiments.reproduce.store import TrialStore
@@ -84,6 +84,7 @@ def rows(
     parts = (("others", others), ("ours", ours))
     found: list[dict[str, Any]] = []
     sources = [*settings["sources"], *(["folder"] if folder else [])]
+    sources.sort(key=SOURCES.index)
     for columns, source in itertools.product(settings["columns"], sources):
         tables = populations(source, columns, folder)
         if not tables:
