@@ -265,6 +265,11 @@ class NoisyLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[m
             method=self.method, prior=self.prior, x=self.x, y=self.y, seed=self.random_state,
             chains=self.chains, draws=self.draws,
         )  # fmt: skip
+        if post.design:
+            raise ArgumentError(
+                "X: this estimator takes releases without a formula; nw.infer(release, "
+                f"model={self.link!r}) takes those with one, and its predict their levels"
+            )
         self.feature_names_in_ = np.array(post.x, dtype=object)
         self.n_features_in_ = len(post.x)
         self.classes_ = np.array([0, 1])

@@ -161,7 +161,8 @@ class GeneralizedPosterior(Posterior):
         """Say what ``naive`` takes for granted, and where it found nothing."""
         if self.method != "naive":
             return []
-        words = ["Method naive ignores the noise and takes the covariates as normal"]
+        shape = "" if self.design else " and takes the covariates as normal"
+        words = [f"Method naive ignores the noise{shape}"]
         unsolved = self.details.get("unsolved", 0)
         if unsolved:
             words.append(
