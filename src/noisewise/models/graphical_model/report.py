@@ -61,11 +61,11 @@ def findings(result: Result | Release) -> list[str]:
 
 def _pairs(post: GraphicalPosterior) -> list[tuple[str, str]]:
     """Return pairs of columns within a clique, the most strongly associated first."""
-    pairs = {
-        tuple(sorted(pair, key=post.columns.index))
-        for clique in post.cliques
-        for pair in combinations(clique, 2)
-    }
+    pairs = set[tuple[str, str]]()
+    for clique in post.cliques:
+        for pair in combinations(clique, 2):
+            first, second = sorted(pair, key=post.columns.index)
+            pairs.add((first, second))
     return sorted(pairs, key=lambda pair: (-_information(post.marginal_array(pair)), pair))
 
 

@@ -197,7 +197,7 @@ def _difference(
     second: Mapping[str, float | Level],
 ) -> np.ndarray:
     """Return draws of how much the mean of the second record is above that of the first."""
-    return post.predict(second).expected - post.predict(first).expected
+    return np.asarray(post.predict(second).expected - post.predict(first).expected)
 
 
 def _value(value: float | Level) -> str:
