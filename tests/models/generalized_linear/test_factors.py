@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import noisewise as nw
+from noisewise.artifact import Level
 from noisewise.models.generalized_linear.cell_nodes import cell_nodes, fitted_cells, pair_tables
 from noisewise.models.generalized_linear.clt_with_factors import (
     density_data,
@@ -47,7 +48,7 @@ def people(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def released(formula: str, epsilon: float = 2.0, n: int = 3000, **words: object) -> nw.Release:
+def released(formula: str, epsilon: float = 2.0, n: int = 3000, **words: Any) -> nw.Release:
     """A release of people by a formula."""
     named = [c for c in LEVELS if c in formula]
     limits = {c: b for c, b in BOUNDS.items() if c in formula}
@@ -196,7 +197,7 @@ def test_another_reference_has_the_same_fit(
     posterior: GeneralizedPosterior, tmp_path: Path
 ) -> None:
     other = posterior.with_reference(region="w")
-    record = {"age": 33, "region": "s"}
+    record: dict[str, float | Level] = {"age": 33, "region": "s"}
     np.testing.assert_allclose(other.predict(record).expected, posterior.predict(record).expected)
     nodes, before = other.moments.nodes(0), posterior.moments.nodes(0)
     np.testing.assert_allclose(nodes.weight, before.weight)

@@ -36,6 +36,7 @@ from noisewise.models.generalized_linear.posterior_with_factors import posterior
 from noisewise.models.generalized_linear.problem_with_factors import FactorsProblem, subset
 from noisewise.models.generalized_linear.response_moments import NodeArrays, node_arrays
 from noisewise.models.linear_regression import factor_density, factor_exact
+from noisewise.models.linear_regression.factor_prior import scale_names
 from noisewise.models.linear_regression.latent_cell_counts import LOG_ASSOCIATION
 from noisewise.numerics import one_blas_thread
 from noisewise.numerics.compilation import compiled
@@ -73,7 +74,8 @@ def density_data(problem: FactorsProblem, nodes: NodeArrays | None) -> DensityDa
         *(problem.sums.of_covariates, problem.sums.of_response, problem.sums.cells),
         problem.level, problem.level_sd, problem.slope_sd,
     )  # fmt: skip
-    return DensityData(*(jnp.asarray(a, jnp.float64) for a in numbers), nodes)
+    arrays = [jnp.asarray(a, jnp.float64) for a in numbers]
+    return DensityData._make([*arrays, nodes])
 
 
 def nodes_of(problem: FactorsProblem, second: np.ndarray) -> NodeArrays:
@@ -145,7 +147,7 @@ def prior_spread(problem: FactorsProblem, layout: Layout) -> np.ndarray:
     """Return rough sizes of the coordinates before data are seen."""
     whole = factor_exact.prior_spread(layout.structure)
     scales = factor_density.layout(layout.structure).scales.start
-    named = dict(zip(factor_density.scale_names(layout.structure), whole[scales:], strict=True))
+    named = dict(zip(scale_names(layout.structure), whole[scales:], strict=True))
     k = len(layout.chosen)
     return np.concatenate([
         whole[: layout.covariates], [named[name] for name in layout.scale_names],
