@@ -13,7 +13,6 @@ import argparse
 import json
 import time
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,6 @@ import pandas as pd
 import noisewise as nw
 from experiments.generalized_linear.tables import auc, maximum_likelihood
 from noisewise.formula import parse
-from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.linear_regression.design_matrix import codes, design_matrix
 
 LEVELS = {
@@ -85,9 +83,7 @@ def main() -> None:
             sample, formula=formula, bounds=limits, levels=LEVELS, epsilon=args.epsilon
         )
         for method in held:
-            post = cast(GeneralizedPosterior, nw.infer(
-                release, model="logistic", method=method, draws=args.draws, seed=trial
-            ))  # fmt: skip
+            post = nw.infer(release, model="logistic", method=method, draws=args.draws, seed=trial)
             drawn = np.stack([post.draws[c].ravel() for c in names])
             low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
             held[method].append((low <= truth) & (truth <= high))

@@ -47,13 +47,13 @@ def people(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def released(formula: str, epsilon: float = 2.0, n: int = 3000, **words: object) -> nw.Release:
+def released(formula: str, epsilon: float = 2.0, n: int = 3000) -> nw.Release:
     """A release of people by a formula."""
     named = [c for c in LEVELS if c in formula]
     limits = {c: b for c, b in BOUNDS.items() if c in formula}
     return nw.release.linear_regression(
         people(n), formula=formula, bounds=limits, levels={c: LEVELS[c] for c in named},
-        epsilon=epsilon, **words,
+        epsilon=epsilon,
     )  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def test_another_reference_has_the_same_fit(
     posterior: GeneralizedPosterior, tmp_path: Path
 ) -> None:
     other = posterior.with_reference(region="w")
-    record = {"age": 33, "region": "s"}
+    record: dict[str, float | str | int] = {"age": 33, "region": "s"}
     np.testing.assert_allclose(other.predict(record).expected, posterior.predict(record).expected)
     nodes, before = other.moments.nodes(0), posterior.moments.nodes(0)
     np.testing.assert_allclose(nodes.weight, before.weight)

@@ -36,6 +36,7 @@ from noisewise.models.generalized_linear.posterior_with_factors import posterior
 from noisewise.models.generalized_linear.problem_with_factors import FactorsProblem, subset
 from noisewise.models.generalized_linear.response_moments import NodeArrays, node_arrays
 from noisewise.models.linear_regression import factor_density, factor_exact
+from noisewise.models.linear_regression.factor_prior import scale_names
 from noisewise.models.linear_regression.latent_cell_counts import LOG_ASSOCIATION
 from noisewise.numerics import one_blas_thread
 from noisewise.numerics.compilation import compiled
@@ -68,12 +69,17 @@ def layout_of(problem: FactorsProblem, *, nodes: bool) -> Layout:
 
 def density_data(problem: FactorsProblem, nodes: NodeArrays | None) -> DensityData:
     """Return the data of a problem of one group."""
-    numbers = (
-        problem.z[0], problem.noise_scale, problem.n[0], problem.response[0],
-        *(problem.sums.of_covariates, problem.sums.of_response, problem.sums.cells),
-        problem.level, problem.level_sd, problem.slope_sd,
+
+    def array(values: np.ndarray | float) -> jax.Array:
+        return jnp.asarray(values, jnp.float64)
+
+    sums = problem.sums
+    return DensityData(
+        array(problem.z[0]), array(problem.noise_scale), array(problem.n[0]),
+        array(problem.response[0]), array(sums.of_covariates), array(sums.of_response),
+        array(sums.cells), array(problem.level), array(problem.level_sd), array(problem.slope_sd),
+        nodes,
     )  # fmt: skip
-    return DensityData(*(jnp.asarray(a, jnp.float64) for a in numbers), nodes)
 
 
 def nodes_of(problem: FactorsProblem, second: np.ndarray) -> NodeArrays:
@@ -145,7 +151,7 @@ def prior_spread(problem: FactorsProblem, layout: Layout) -> np.ndarray:
     """Return rough sizes of the coordinates before data are seen."""
     whole = factor_exact.prior_spread(layout.structure)
     scales = factor_density.layout(layout.structure).scales.start
-    named = dict(zip(factor_density.scale_names(layout.structure), whole[scales:], strict=True))
+    named = dict(zip(scale_names(layout.structure), whole[scales:], strict=True))
     k = len(layout.chosen)
     return np.concatenate([
         whole[: layout.covariates], [named[name] for name in layout.scale_names],

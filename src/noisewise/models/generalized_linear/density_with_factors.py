@@ -65,7 +65,7 @@ class Layout(NamedTuple):
     @property
     def covariates(self) -> int:
         """Return the number of coordinates of the covariates' sums."""
-        return factor_density.layout(self.structure).y.start
+        return int(factor_density.layout(self.structure).y.start)
 
     @property
     def level(self) -> int:
@@ -155,7 +155,8 @@ def _log_prior(
         place += c - 1
     variance = jnp.diagonal(second)[place + 1 :] - second[0, place + 1 :] ** 2
     numbers = slopes[place:] ** 2 * variance / data.slope_sd**2
-    return value - 0.5 * numbers.sum() + 0.5 * jnp.log(variance).sum()
+    value = value - 0.5 * numbers.sum() + 0.5 * jnp.log(variance).sum()
+    return jnp.asarray(value)
 
 
 def residuals(
