@@ -83,7 +83,7 @@ def main() -> None:
             sample, formula=formula, bounds=limits, levels=LEVELS, epsilon=args.epsilon
         )
         for method in held:
-            post = nw.infer(release, method, model="logistic", draws=args.draws, seed=trial)
+            post = nw.infer(release, model="logistic", method=method, draws=args.draws, seed=trial)
             drawn = np.stack([post.draws[c].ravel() for c in names])
             low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
             held[method].append((low <= truth) & (truth <= high))

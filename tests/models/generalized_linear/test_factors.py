@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 import noisewise as nw
-from noisewise.artifact import Level
 from noisewise.models.generalized_linear.cell_nodes import cell_nodes, fitted_cells, pair_tables
 from noisewise.models.generalized_linear.clt_with_factors import (
     density_data,
@@ -48,13 +47,13 @@ def people(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def released(formula: str, epsilon: float = 2.0, n: int = 3000, **words: Any) -> nw.Release:
+def released(formula: str, epsilon: float = 2.0, n: int = 3000) -> nw.Release:
     """A release of people by a formula."""
     named = [c for c in LEVELS if c in formula]
     limits = {c: b for c, b in BOUNDS.items() if c in formula}
     return nw.release.linear_regression(
         people(n), formula=formula, bounds=limits, levels={c: LEVELS[c] for c in named},
-        epsilon=epsilon, **words,
+        epsilon=epsilon,
     )  # fmt: skip
 
 
@@ -197,7 +196,7 @@ def test_another_reference_has_the_same_fit(
     posterior: GeneralizedPosterior, tmp_path: Path
 ) -> None:
     other = posterior.with_reference(region="w")
-    record: dict[str, float | Level] = {"age": 33, "region": "s"}
+    record: dict[str, float | str | int] = {"age": 33, "region": "s"}
     np.testing.assert_allclose(other.predict(record).expected, posterior.predict(record).expected)
     nodes, before = other.moments.nodes(0), posterior.moments.nodes(0)
     np.testing.assert_allclose(nodes.weight, before.weight)

@@ -69,13 +69,17 @@ def layout_of(problem: FactorsProblem, *, nodes: bool) -> Layout:
 
 def density_data(problem: FactorsProblem, nodes: NodeArrays | None) -> DensityData:
     """Return the data of a problem of one group."""
-    numbers = (
-        problem.z[0], problem.noise_scale, problem.n[0], problem.response[0],
-        *(problem.sums.of_covariates, problem.sums.of_response, problem.sums.cells),
-        problem.level, problem.level_sd, problem.slope_sd,
+
+    def array(values: np.ndarray | float) -> jax.Array:
+        return jnp.asarray(values, jnp.float64)
+
+    sums = problem.sums
+    return DensityData(
+        array(problem.z[0]), array(problem.noise_scale), array(problem.n[0]),
+        array(problem.response[0]), array(sums.of_covariates), array(sums.of_response),
+        array(sums.cells), array(problem.level), array(problem.level_sd), array(problem.slope_sd),
+        nodes,
     )  # fmt: skip
-    arrays = [jnp.asarray(a, jnp.float64) for a in numbers]
-    return DensityData._make([*arrays, nodes])
 
 
 def nodes_of(problem: FactorsProblem, second: np.ndarray) -> NodeArrays:

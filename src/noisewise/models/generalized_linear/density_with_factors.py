@@ -155,8 +155,8 @@ def _log_prior(
         place += c - 1
     variance = jnp.diagonal(second)[place + 1 :] - second[0, place + 1 :] ** 2
     numbers = slopes[place:] ** 2 * variance / data.slope_sd**2
-    total: jax.Array = value - 0.5 * numbers.sum() + 0.5 * jnp.log(variance).sum()
-    return total
+    value = value - 0.5 * numbers.sum() + 0.5 * jnp.log(variance).sum()
+    return jnp.asarray(value)
 
 
 def residuals(
