@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.field.figure import FIGURE, rows
+from experiments.field.figure import FIGURE, cell_names, rows
 from experiments.field.page import finished, write
 from experiments.reproduce import catalogue
 from experiments.reproduce.provenance import commit, device
@@ -38,7 +38,7 @@ def main() -> None:
     done = finished(table)
     FIGURE.draw(done).savefig(folder / "figure.png", dpi=90)
     if given.page:
-        write(table, given.page)
+        write(table, given.page, cell_names(settings, given.data))
         shutil.copyfile(folder / "figure.png", given.page.with_suffix(".png"))
     for name, value in FIGURE.measure(done).items():
         print(f"{name}: {value:.3f}")

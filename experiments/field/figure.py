@@ -100,6 +100,17 @@ def rows(
     return found
 
 
+def cell_names(settings: Mapping[str, Any], folder: Path | None = None) -> list[str]:
+    """Return the names of all cells of a finished run, as the page has them."""
+    sources = [*settings["sources"], *(["folder"] if folder else [])]
+    return [
+        f"{table.name} at ε = {epsilon:g}"
+        for columns, source in itertools.product(settings["columns"], sources)
+        for table in populations(source, columns, folder)
+        for epsilon in sorted(settings["epsilons"])
+    ]
+
+
 def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
     """Return the table of all cells but those of tables that are not at hand everywhere."""
     # Loaded here, so that the study runs where pandas is missing.
@@ -109,20 +120,20 @@ def run(settings: Mapping[str, Any], trials: TrialStore) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Any:
-    """Return coverage (left) and test error (right) against ε, by method, all tables together."""
+    """Return coverage (above) and test error (below) against ε, by method, all tables together."""
     tables = list(dict.fromkeys(table["table"]))
     caption = (
-        "Left: share of 95 % intervals of all coefficients of all tables that hold the table's own "
-        "least squares; band: the worst and the best table, of noisewise with Laplace noise. "
-        "Right: test error over least squares' without privacy, minus one; median of tables, and "
+        "Above: share of 95 % intervals of all coefficients of all tables that hold the table's "
+        "own least squares; band: the worst and the best table, of noisewise with Laplace noise. "
+        "Below: test error over least squares' without privacy, minus one; median of tables, and "
         "within a table the median of trials. "
         f"Tables: {', '.join(tables)}; {int(table['trials'].max())} trials a cell."
     )
-    figure, axes = grid(1, 2, TITLE, caption, width=5.2, height=4.4)
-    left, right = axes[0]
+    figure, axes = grid(2, 1, TITLE, caption, width=7.5, height=3.8)
+    upper, lower = axes[:, 0]
     own = table[table["method"] == LAPLACE].groupby("epsilon")["coverage"]
     band = own.agg(["min", "max"])
-    left.fill_between(band.index, band["min"], band["max"], color="#117a4b", alpha=0.12, lw=0)
+    upper.fill_between(band.index, band["min"], band["max"], color="#117a4b", alpha=0.12, lw=0)
     for name in METHODS:
         mine = table[table["method"] == name]
         if not len(mine):
@@ -134,16 +145,16 @@ def draw(table: pd.DataFrame) -> Any:
         }  # fmt: skip
         covered = mine.dropna(subset="coverage").groupby("epsilon")["coverage"].mean()
         if len(covered) and not name.endswith(MEDIAN):
-            left.plot(covered.index, covered.to_numpy(float), **look)
+            upper.plot(covered.index, covered.to_numpy(float), **look)
         if name not in (CLASSICAL, ROBUST):
             excess = mine.groupby("epsilon")["error_median"].median() - 1
-            right.plot(excess.index, np.clip(excess, 1e-5, WORST_SHOWN), **look)
-    left.axhline(0.95, color="grey", ls=":", lw=1)
-    left.set(xscale="log", xlabel="ε", ylim=(-0.03, 1.03))
-    left.set_title("coverage of 95 % intervals", fontsize=10)
-    right.set(xscale="log", yscale="log", xlabel="ε")
-    right.set_title("excess test error", fontsize=10)
-    for axis in (left, right):
+            lower.plot(excess.index, np.clip(excess, 1e-5, WORST_SHOWN), **look)
+    upper.axhline(0.95, color="grey", ls=":", lw=1)
+    upper.set(xscale="log", xlabel="ε", ylim=(-0.03, 1.03))
+    upper.set_title("coverage of 95 % intervals", fontsize=10)
+    lower.set(xscale="log", yscale="log", xlabel="ε")
+    lower.set_title("excess test error", fontsize=10)
+    for axis in (upper, lower):
         shown = sorted(table["epsilon"].unique())
         axis.set_xticks(shown, [f"{e:g}" for e in shown])
         axis.minorticks_off()

@@ -35,12 +35,14 @@ WITH_INTERVALS = (CLASSICAL, ROBUST, LAPLACE, GAUSSIAN, PLUG_IN, WALD, BOOTSTRAP
 
 
 def number(value: float) -> str:
-    """Return a number with three decimals, or three digits; powers of ten where it is large."""
+    """Return a number with three decimals, fewer or a power of ten where it is large."""
     if value is None or not np.isfinite(value):
         return ""
     if abs(value) >= 1e4:
         return f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.3g}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def ratio(value: float) -> str:
@@ -170,11 +172,19 @@ def _cell(row: Any) -> str:
     return f"{share(row['coverage'])} · {ratio(width)} · {error}"
 
 
-def write(table: pd.DataFrame, path: Path) -> None:
-    """Write the page; the picture lies beside it under the same name."""
+def write(table: pd.DataFrame, path: Path, wanted: Sequence[str] = ()) -> None:
+    """Write the page; the picture lies beside it under the same name.
+
+    Args:
+        table: of a run, finished or not.
+        path: of the page.
+        wanted: the names of all cells of a finished run; else those that have begun.
+    """
     text = TEMPLATE.read_text(encoding="utf-8")
-    missing, known = unfinished(table), _cells(table).nunique()
+    wanted = wanted or list(dict.fromkeys(_cells(table)))
     table = finished(table)
+    there = set(_cells(table))
+    missing = [cell for cell in wanted if cell not in there]
     made = {
         "cells": str(len(table[["table", "epsilon"]].drop_duplicates())),
         "tables": str(table["table"].nunique()),
@@ -182,7 +192,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
         "trials": " or ".join(map(str, sorted(set(table["trials"])))),
         "seed": " and ".join(map(str, sorted(set(table["seed"])))),
         "picture": f"{path.stem}.png",
-        "unfinished": _told(missing, known),
+        "unfinished": _told(missing, len(wanted)),
         "summary": summary(table),
         "beaten summary": beaten_summary(table),
         "beaten cells": beaten_cells_table(table),
@@ -219,7 +229,8 @@ def _told(missing: Sequence[str], cells: int) -> str:
         return ""
     return (
         f"**Not finished.** {len(missing)} of {cells} cells have not run yet and are left out "
-        f"below: {', '.join(missing)}. The command above goes on where it stopped."
+        f"below: {', '.join(missing)}. Averages at one ε and another are "
+        "therefore not over the same tables. The command above goes on where it stopped."
     )
 
 
