@@ -166,7 +166,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "text.nc").write_text("x,y\n")
     with pytest.raises(ArgumentError, match="not a netCDF file"):
         nw.load_posterior(tmp_path / "text.nc")
-    with pytest.raises(ArgumentError, match="posterior"):
+    with pytest.raises(ArgumentError, match="is a folder, and not one of summaries"):
         nw.load_posterior(tmp_path)
 
 

@@ -40,7 +40,7 @@ def test_a_clear_slope_is_told_with_its_interval_and_what_privacy_cost() -> None
     )
     narrower = with_slope(0.49, 0.066, without_noise=lambda: {"dose": np.array(0.033)})
     (said,) = nw.report.findings(narrower)
-    assert "; without privacy it would be about as narrow as 0.43 to 0.55)." in said
+    assert "; without privacy an interval would be about 0.13 wide)." in said
 
 
 def test_a_negative_slope_is_lower_by_a_positive_number() -> None:

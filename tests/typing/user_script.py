@@ -194,6 +194,7 @@ def planner() -> None:
     assert_type(nw.simulate.plan(settings, 1000, [1.0]), Plan)
     assert_type(nw.report.render(checked), str)
     assert_type(nw.report.save(planned, "plan.html"), Path)
+    assert_type(nw.report.findings(nw.infer(settings(1.0))), tuple[str, ...])
 
 
 def estimator(release: LinearRegressionRelease) -> None:

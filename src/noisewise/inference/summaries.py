@@ -203,6 +203,8 @@ class PosteriorSummary(Result):
         """
         import pandas as pd
 
+        from noisewise.inference.summary_table import SummaryTable
+
         low, high = _ends(interval)
         columns = {"mean": "mean", "sd": "sd", "lower": low, "upper": high}
         columns |= {"rhat": "rhat", "ess": "ess"}
@@ -211,9 +213,9 @@ class PosteriorSummary(Result):
         content |= {name: self.numbers[source].ravel() for name, source in columns.items()}
         table = pd.DataFrame(content)
         if self.keys is None:
-            return table.set_index("parameter")
+            return SummaryTable(table.set_index("parameter"))
         table.insert(0, "group", [*self.keys] * len(self.parameters))
-        return table.set_index(["group", "parameter"])
+        return SummaryTable(table.set_index(["group", "parameter"]))
 
     def table(self) -> pd.DataFrame:
         """Return all that is kept, one row per group and parameter, the groups in their order.

@@ -113,15 +113,15 @@ class Intervals:
         said = f"95 % interval {low} to {high}{self._unit}"
         narrow = ""
         if at.without is not None and not self._naive:
-            ends = told(at.without, at.without[1] - at.without[0])
-            narrow = f"{ends[0]} to {ends[1]}{self._unit}"
+            # Its width alone: where it would lie, nobody but the owner knows.
+            narrow = f"{readable(at.without[1] - at.without[0], DIGITS)}{self._unit}"
         if self._naive:
             said += f", {NAIVE}"
         elif self._first:
             said += ", which allows for too few people and for the privacy noise"
-            narrow = narrow and f"; without privacy it would be about as narrow as {narrow}"
+            narrow = narrow and f"; without privacy an interval would be about {narrow} wide"
         else:
-            narrow = narrow and f"; without privacy about as narrow as {narrow}"
+            narrow = narrow and f"; without privacy about {narrow} wide"
         self._first = False
         return f"{mean}{self._unit}", f"({said}{narrow})"
 

@@ -115,3 +115,13 @@ def test_a_narrow_posterior_is_found(n: int, epsilon: float) -> None:
     exact, gibbs = (nw.infer(release, m, seed=1).summary() for m in ("exact", "gibbs"))
     assert (abs(exact["mean"] - gibbs["mean"]) < 0.15 * gibbs["sd"]).all()
     assert (abs(exact["sd"] / gibbs["sd"] - 1) < 0.15).all()
+
+
+def test_a_column_that_no_normal_distribution_fits() -> None:
+    """Values spread evenly over the bounds: some of a normal's own would lie outside."""
+    even = pd.DataFrame({"x": np.linspace(-1, 1, 5000)})
+    made = nw.release.exponential_family(
+        even, column="x", family="normal", bounds=(-1, 1), epsilon=1.0
+    )
+    with pytest.raises(nw.ArgumentError, match="family: no normal distribution"):
+        nw.infer(made, draws=100)

@@ -58,6 +58,14 @@ UNRESOLVED = (
     "records, but which may show one mode of several where records were dropped, not clamped"
 )
 """What is said where no grid holds the posterior."""
+CONTRADICTED = {
+    True: "family: no normal distribution clamped to these bounds has sums near those released; "
+    "this column is not normal",
+    False: "family: no normal distribution whose values outside the bounds are dropped has sums "
+    "near those released; this column is not normal, and a release with outside='clamp' or another "
+    "family would describe it better",
+}
+"""What is said where the likelihood vanishes everywhere, by whether records were clamped."""
 
 
 class NormalBoxPrior(NamedTuple):
@@ -357,6 +365,8 @@ def corrected(
     ratio = np.full(total.shape, np.nan)
     ratio[near] = log_likelihood(given, mean[near], variance[near]) - guess[near]
     absent = ~np.isfinite(ratio)
+    if absent.all():
+        raise ArgumentError(CONTRADICTED[given.interval.clamp])
     nearest = distance_transform_edt(absent, return_distances=False, return_indices=True)
     return Correction(frame, RectBivariateSpline(*frame.lines(number), ratio[tuple(nearest)]))
 
