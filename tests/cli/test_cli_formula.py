@@ -80,9 +80,9 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
      "misspelt?"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--levels", "aage=1,2", "--fill", "sex=unknown"), "--levels: "
      "'aage' is not in the formula; did you mean 'age'?"),
-    ((*FORMULA, *LEVELS, *BOUNDS), "column 'sex' holds a value outside its public list; the list "
-     "must cover every record (add an 'other' entry and recode the data, or --other sex=...). "
-     "Texts must be spelt as on the list, capitals and blanks included"),
+    ((*FORMULA, *LEVELS, *BOUNDS), "column 'sex' holds a value outside its public list. Texts "
+     "must be spelt as on the list, capitals and blanks included; and the list must cover every "
+     "record (add an 'other' entry and recode the data, or --other sex=...)"),
     ((*FORMULA, *LEVELS, *BOUNDS, "--other", "sex=unknown"), "column 'sex' has missing values. "
      "Under replace-one neighbours n is public, so no record may be left out: give a public value "
      "with --fill COLUMN=VALUE, or use --neighbours add-remove"),

@@ -195,17 +195,20 @@ GOOD = pa.table(
 )
 LEFT_OUT = "Under replace-one neighbours n is public, so no record may be left out"
 ALTERNATIVE = "or use neighbours='add-remove'"
-SPELLING = "Texts must be spelt as on the list, capitals and blanks included"
+SPELLING = (
+    "Texts must be spelt as on the list, capitals and blanks included; and the list must cover "
+    "every record"
+)
 REFUSED = {
     "unlisted text": (
         without(GOOD, a=["x", "SECRET", "y"]),
-        "column 'a' holds a value outside its public list; the list must cover every record "
-        f"(add an 'other' entry and recode the data, or other={{'a': ...}}). {SPELLING}",
+        f"column 'a' holds a value outside its public list. {SPELLING} "
+        "(add an 'other' entry and recode the data, or other={'a': ...})",
     ),
     "unlisted number": (
         without(GOOD, b=[0, 987654, 1]),
-        "column 'b' holds a value outside its public list; the list must cover every record "
-        f"(add an 'other' entry and recode the data, or other={{'b': ...}}). {SPELLING}",
+        f"column 'b' holds a value outside its public list. {SPELLING} "
+        "(add an 'other' entry and recode the data, or other={'b': ...})",
     ),
     "a gap": (
         without(GOOD, a=["x", None, "y"]),

@@ -197,7 +197,10 @@ def all_bounds(
         raise ArgumentError(f"bounds: none; {_HOW.format(columns[0])}")
     for column in factors:
         if column in given:
-            raise ArgumentError(f"bounds: {column!r} is a factor, which has levels and no bounds")
+            raise ArgumentError(
+                f"bounds: {column!r} is a factor, which has levels and no bounds; if it is a "
+                "column of numbers, leave it out of levels"
+            )
     lacking = [column for column in columns if column not in given]
     for column in given:
         if column not in columns and lacking:

@@ -431,11 +431,11 @@ def refuse_unfit(sums: Sums, request: ReleaseRequest) -> None:
     """Raise a DataError, naming columns only, for data that do not fit: nothing is spent yet."""
     if sums.unlisted:
         raise DataError(
-            f"column {sums.unlisted[0]!r} holds a value outside its public list; the list must "
-            "cover every record (add an 'other' entry and recode the data"
-            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if request.takes_other else ")")
             # Which level is nearest would tell how a record is spelt: the rule is said instead.
-            + ". Texts must be spelt as on the list, capitals and blanks included"
+            f"column {sums.unlisted[0]!r} holds a value outside its public list. Texts must be "
+            "spelt as on the list, capitals and blanks included; and the list must cover every "
+            "record (add an 'other' entry and recode the data"
+            + (f", or other={{{sums.unlisted[0]!r}: ...}})" if request.takes_other else ")")
         )
     if request.terms.guarantee.neighbours == "add-remove":
         return
