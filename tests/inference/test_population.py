@@ -100,6 +100,15 @@ def test_keys_may_be_numbers_in_one_table_and_text_in_the_other() -> None:
     assert np.allclose(public_features(table, (1, 2, 3), "area").values[:, 1] > 0, (0, 0, 1))
 
 
+def test_numbers_of_rows_are_no_keys() -> None:
+    """A table that lost its keys would give every group the features of another."""
+    table = pd.DataFrame({"x": [3.0, 1.0, 2.0, 5.0]})
+    with pytest.raises(ArgumentError, match="features: there is no column 'area', which must hold"):
+        public_features(table, (1, 2, 3), "area")
+    table.index = pd.Index([1, 2, 3, 4], name="area")
+    assert len(public_features(table, (1, 2, 3), "area").values) == 3
+
+
 def test_parents_are_places_in_their_list() -> None:
     table = FEATURES.assign(county=["x", "y", "z", "x", "w"])
     got = public_features(table, KEYS, "area", parent="county")
@@ -113,6 +122,8 @@ def test_parents_are_places_in_their_list() -> None:
     [
         (lambda t: t[t["area"] != "b"], None, "features: there is no row for group 'b'"),
         (lambda t: pd.concat([t, t]), None, "features: group 'd' has two rows"),
+        (lambda t: t.assign(a=[1, 4, 9, 2, 8], b=[2, 7, 1, 8, 2]), None,
+         "features: must be fewer than the 4 groups, not 4"),
         (lambda t: t.assign(poverty=0.1), None, "features: 'poverty' is the same in every group"),
         (lambda t: t.assign(wealth=1 - t["poverty"]), None, "features: 'wealth' follows from"),
         (lambda t: t.assign(poverty=np.nan), None, "features: 'poverty' is missing or infinite"),

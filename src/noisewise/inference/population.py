@@ -403,6 +403,15 @@ def _frame(table: Any) -> pd.DataFrame:
 
 def _aligned(frame: pd.DataFrame, keys: Sequence[Level], column: str) -> pd.DataFrame:
     """Return the rows of the groups in their order; keys are compared as text."""
+    import pandas as pd
+
+    if column not in frame.columns and isinstance(frame.index, pd.RangeIndex):
+        # Numbers of rows are no keys, though whole numbers that are keys may look like them.
+        there = ", ".join(shown(str(c)) for c in frame.columns)
+        raise ArgumentError(
+            f"features: there is no column {column!r}, which must hold the groups' keys (or give "
+            f"them as the index); there are {there}"
+        )
     indexed = frame.set_index(column) if column in frame.columns else frame
     labels = [str(label) for label in indexed.index]
     place = {label: i for i, label in enumerate(labels)}
@@ -456,12 +465,18 @@ def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
     numbers = frame[name].to_numpy(dtype=float, na_value=np.nan)
     if not np.isfinite(numbers).all():
         where = frame.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
-        raise ArgumentError(f"features: {shown(name)} is missing or infinite in {shown(where)}")
+        raise ArgumentError(
+            f"features: {shown(name)} is missing or infinite in group {shown(where)}"
+        )
     return np.asarray(numbers)
 
 
 def _refuse_collinear(full: np.ndarray, names: Sequence[str]) -> None:
     """Raise an ArgumentError at the first feature that the constant and those before it hold."""
+    if len(names) >= len(full):
+        raise ArgumentError(
+            f"features: must be fewer than the {len(full)} groups, not {len(names)}; leave some out"
+        )
     for i, name in enumerate(names, start=1):
         before, this = full[:, :i], full[:, i]
         left = this - before @ np.linalg.lstsq(before, this, rcond=None)[0]
