@@ -264,10 +264,13 @@ def summary(table: pd.DataFrame) -> list[str]:
         f"{share(held[BOOTSTRAP].mean())}, worst {share(held[BOOTSTRAP].min())}."
     )
     for kind, suffix in (("mean", ""), ("median", MEDIAN)):
-        beaten = [len(beaten_cells(table, name + suffix)) for name in (LAPLACE, GAUSSIAN)]
+        found = [beaten_cells(table, name + suffix) for name in (LAPLACE, GAUSSIAN)]
+        beaten = [len(cells_of) for cells_of in found]
+        where = dict.fromkeys(f"{b.table} at ε = {b.epsilon:g}" for some in found for b in some)
+        named = f" Where: {', '.join(where)}." if where else ""
         lines.append(
             f"- **Prediction by the posterior {kind}.** In {beaten[0]} of {cells} cells (Laplace "
             f"noise) and {beaten[1]} (Gaussian) another private method has a test error, averaged "
-            f"over trials, that is more than {100 * MARGIN:.0f} % lower."
+            f"over trials, that is more than {100 * MARGIN:.0f} % lower.{named}"
         )
     return lines
