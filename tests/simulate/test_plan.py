@@ -55,6 +55,7 @@ def grouped(columns: dict[str, np.ndarray]) -> tuple[pa.Table, dict[str, Any]]:
     return table, {"groups": {"place": range(shape[0])}, "sizes": "public"}
 
 
+@pytest.mark.evidence
 def test_regression_widths_come_true() -> None:
     n, epsilon = 2000, 2.0
     found = planned(n, [epsilon], methods=["exact"], guesses=GUESS, trials=RELEASES)

@@ -30,8 +30,9 @@ from noisewise.numerics.gram_packing import (
 )
 from noisewise.priors import Predictor
 
-BINARY_DEVIATIONS = 5.0
-"""Noise deviations between Σ y² and n from which a response is surely not 0 or 1 (glm oracle 9)."""
+BINARY_DEVIATIONS = {"gaussian": 5.0, "laplace": 8.0}
+"""Deviations of its noise by which the sum of squares of a response of 0 and 1 may be off: of a
+hundred thousand such releases about one is refused, or fewer (chosen)."""
 INDICATOR_DEVIATIONS = 4.0
 """The same of a covariate that is taken for an indicator (chosen)."""
 CERTAIN_SHARE = 0.25
@@ -232,10 +233,10 @@ def _check_response(problem: RegressionProblem, link: str) -> None:
 
 def _limit(problem: RegressionProblem) -> float:
     """Return the noise deviations that are too many in any group, by the noise's own tails."""
-    more = np.log(len(problem.n))
+    more, allowed = np.log(len(problem.n)), BINARY_DEVIATIONS[problem.mechanism]
     if problem.mechanism == "gaussian":
-        return float(np.sqrt(BINARY_DEVIATIONS**2 + 2 * more))
-    return float(BINARY_DEVIATIONS + more / (2.0 if problem.noisy_n else np.sqrt(2.0)))
+        return float(np.sqrt(allowed**2 + 2 * more))
+    return float(allowed + more / (2.0 if problem.noisy_n else np.sqrt(2.0)))
 
 
 def _indicators(problem: RegressionProblem) -> np.ndarray:

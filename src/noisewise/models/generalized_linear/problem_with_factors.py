@@ -392,7 +392,7 @@ def _check_response(
         several * (2 if problem.mechanism == "laplace" else 1)
     )
     off = np.abs(z[:, place].sum(axis=1) - problem.n) / deviation
-    if off.max() > BINARY_DEVIATIONS + np.log(len(problem.n)):
+    if off.max() > BINARY_DEVIATIONS[problem.mechanism] + np.log(len(problem.n)):
         raise ArgumentError(
             f"model: {y!r} is not 0 or 1 in every record: its sum of squares lies "
             f"{off.max():.0f} noise deviations from what it would then be"
