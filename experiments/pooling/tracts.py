@@ -43,12 +43,16 @@ def _chained(array: object) -> jax.Array:
 
 
 def line_law() -> PopulationLaw:
-    """Return the population of ``of_the_model``; the units of the hyperprior have no truth."""
+    """Return the population of ``of_the_model``; the units of the hyperprior have no truth.
+
+    Tracts of all sizes differ alike.
+    """
     shear = np.array([[1.0, 0.0], [X_MEAN, 1.0]])
     return PopulationLaw(
         _chained((shear @ MEAN)[None]), _chained(shear @ np.linalg.cholesky(covariance())), None,
         _chained(LEVEL), _chained(LEVEL_SD), _chained([X_MEAN]), _chained([[X_SD]]),
         _chained([[np.sqrt(X_VARIANCE)]]), _chained(X_DF), _chained(np.zeros(3)),
+        _chained(0.0),
     )  # fmt: skip
 
 
@@ -62,7 +66,7 @@ def plane_law() -> PopulationLaw:
         _chained([[0.35, -0.20, -0.10]]), _chained(factor), None,
         _chained(LEVEL), _chained(LEVEL_SD),
         _chained([-0.2, 0.1]), _chained(np.diag([0.20, 0.15])), _chained(x_scale), _chained(20.0),
-        _chained(np.zeros(4)),
+        _chained(np.zeros(4)), _chained(0.0),
     )  # fmt: skip
 
 

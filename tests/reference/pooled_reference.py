@@ -4,8 +4,9 @@ a_j² ~ BetaPrime(0.15, ½), b² ~ BetaPrime(½, ½), g/3 ~ BetaPrime(½, ½), e
 B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of levels; T half-t₂ by Huang and Wand of scales √g b/a_j, b
 l0 ~ N(log b², 1), w half-t₂ of scale ½, μ0 ~ N(0, 1), Ω half-t₂ of scales a_j,
 Σ0 ~ Wishart(d + 3, diag(a²) / (d + 3)), log(ν - d - 1) ~ U(0, log 300)
-(slopes, level at μ0)_g ~ N(Bᵀu_g + F_c ω_c, T), log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω),
-τ²_g ~ IW(νΣ0, ν)
+γ ~ N(0.35, 0.4²), n̄ the geometric mean of sizes, of which none counts as one
+(slopes, level at μ0)_g ~ N(Bᵀu_g + F_c ω_c, (n_g / n̄)^(-γ) T),
+log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω), τ²_g ~ IW(νΣ0, ν)
 records x ~ N(μ_g, τ²_g), y ~ N(θ_gᵀ(x, 1), σ²_g); z = sums of products and totals + noise.
 """
 
@@ -31,6 +32,11 @@ class Law:
     sigma0: np.ndarray
     df: float
     log_units: np.ndarray
+    size_exponent: float = 0.0
+
+    def spread_of(self, n: int, n_mean: float) -> np.ndarray:
+        """Return the covariance between groups of this size."""
+        return np.asarray(self.t * (max(n, 1) / n_mean) ** -self.size_exponent)
 
     def intercepts(self, levels: np.ndarray) -> np.ndarray:
         """Return slopes and intercept at zero, of slopes and level at μ0."""
@@ -103,6 +109,7 @@ def draw_law(
         draw_wishart(rng, d + 3, np.diag(a**2) / (d + 3)),
         float(np.exp(rng.uniform(0, np.log(300)))) + d + 1,
         log_units,
+        rng.normal(0.35, 0.4),
     )
 
 
@@ -118,10 +125,16 @@ class Group:
 
 
 def draw_group(
-    rng: np.random.Generator, law: Law, u: np.ndarray, n: int, added: np.ndarray | float = 0.0
+    rng: np.random.Generator,
+    law: Law,
+    u: np.ndarray,
+    n: int,
+    added: np.ndarray | float = 0.0,
+    *,
+    n_mean: float,
 ) -> Group:
     d = len(law.x_mean)
-    theta = law.intercepts(draw_normal(rng, u @ law.b + added, law.t))
+    theta = law.intercepts(draw_normal(rng, u @ law.b + added, law.spread_of(n, n_mean)))
     log_variance = law.level + law.level_sd * rng.standard_normal()
     mu = draw_normal(rng, law.x_mean, law.omega)
     tau2 = draw_inverse_wishart(rng, law.df, law.df * law.sigma0)
@@ -162,7 +175,13 @@ def coordinates(rng: np.random.Generator, records: np.ndarray) -> np.ndarray:
 
 
 def log_density(
-    law: Law, u: np.ndarray, group: Group, mean: np.ndarray, scatter: np.ndarray, n: int
+    law: Law,
+    u: np.ndarray,
+    group: Group,
+    mean: np.ndarray,
+    scatter: np.ndarray,
+    n: int,
+    n_mean: float,
 ) -> float:
     """Return log p(x̄ȳ, S, log σ², μ | ψ) with θ and τ² integrated out, for n > q records.
 
@@ -180,7 +199,7 @@ def log_density(
     # Slopes and intercepts of the population, from those with levels at μ0.
     shear = np.eye(d + 1)
     shear[d, :d] = -law.x_mean
-    centre, t = shear @ (u @ law.b), shear @ law.t @ shear.T
+    centre, t = shear @ (u @ law.b), shear @ law.spread_of(n, n_mean) @ shear.T
     value = stats.multivariate_normal(law_mean, joint / n).logpdf(mean)
     value += stats.wishart(n - 1, joint).logpdf(scatter)
     value += stats.multivariate_normal(centre, t).logpdf(theta)

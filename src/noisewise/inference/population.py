@@ -40,6 +40,11 @@ MAX_LOWER_SHARE = 0.25
 whose mean is four of its deviations."""
 LEARNT, MOSTLY_PRIOR, UPPER_BOUND = "learnt from data", "mostly prior", "upper bound only"
 """What can be said of a parameter of the population."""
+SIZE_EXPONENT = "size exponent"
+"""The population's parameter by which variance between groups falls with their size."""
+SIZE_POWER, SIZE_POWER_SD = 0.35, 0.4
+"""Mean and deviation of its prior: about those of real groupings
+(``experiments.pooling.group_sizes``; docs/evidence-small-areas.md)."""
 DECILE = 0.1
 """Share of the groups in the top and in the bottom decile."""
 QUARTILES_APART = 1.3489795
@@ -129,6 +134,8 @@ class PopulationPosterior:
         """Return what to know before the numbers, a sentence each, without its full stop."""
         said = []
         unlearnt = [n for n, j in self.judgement.items() if j == MOSTLY_PRIOR]
+        sizes = SIZE_EXPONENT in unlearnt
+        unlearnt = [name for name in unlearnt if name != SIZE_EXPONENT]
         bounded = [n for n, j in self.judgement.items() if j == UPPER_BOUND]
         if unlearnt:
             said.append(
@@ -139,6 +146,11 @@ class PopulationPosterior:
             said.append(
                 f"The release bounds {', '.join(bounded)} from above only: how much groups differ "
                 "was not learnt, and the width of their intervals rests on its prior"
+            )
+        if sizes:
+            said.append(
+                "The release does not say whether small groups differ more than large ones: the "
+                "width of small groups' intervals rests on what was seen in other tables"
             )
         return tuple(said)
 
@@ -205,6 +217,12 @@ def _tails(interval: float) -> tuple[float, float]:
     if not 0 < interval < 1:
         raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
     return (1 - interval) / 2, (1 + interval) / 2
+
+
+def log_relative_sizes(n: np.ndarray) -> np.ndarray:
+    """Return the log of every group's size over their geometric mean; none counts as one."""
+    logs = np.log(np.maximum(n, 1.0))
+    return np.asarray(logs - logs.mean())
 
 
 # -- what people publish about places --------------------------------------------------------------

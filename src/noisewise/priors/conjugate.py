@@ -211,7 +211,9 @@ class Population:
     one number, or one by name of a parameter. ``coefficients`` is the deviation of normal laws,
     about zero for the coefficients of the public features, which are standardised, and about the
     middle that the public bounds give for the population's mean. All laws are proper: nothing else
-    says how much a few groups differ.
+    says how much a few groups differ. ``by_size``: small groups may differ more than large ones;
+    the variance between groups falls as a power of their size, which is learnt, and whose prior is
+    that of real tables. ``False``: groups of all sizes differ alike.
 
     Linear regression: spreads in the units of the coefficients, where "intercept" stands for the
     line's level at the covariates' mean over all groups, not at zero. Families of one column: the
@@ -221,13 +223,16 @@ class Population:
     Example:
         >>> import noisewise as nw
         >>> nw.priors.Population(spread=0.1)
-        Population(spread=0.1, coefficients=None)
+        Population(spread=0.1, coefficients=None, by_size=True)
     """
 
     spread: float | Mapping[str, float] | None = None
     coefficients: float | None = None
+    by_size: bool = True
 
     def __post_init__(self) -> None:
+        if not isinstance(self.by_size, bool):
+            raise ValueError(f"prior: by_size must be True or False, not {self.by_size!r}")
         if isinstance(self.spread, Mapping):
             if not self.spread:
                 raise ValueError("prior: spread must name at least one parameter")

@@ -105,6 +105,8 @@ def _check_fields(family: type[Prior], given: dict[str, Any], where: str) -> Non
             raise ValueError(
                 f"{where}: {family.__name__} has no {name!r}; it takes {', '.join(names)}"
             )
+        if isinstance(value, bool) and fields[names.index(name)].type == "bool":
+            continue
         if not _is_numeric(value):
             raise ValueError(
                 f"{where}: {name}: must be a number, or a list of numbers, not {value!r}"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from noisewise.models.linear_regression import pooled_density, pooled_moves, pooled_population
 from noisewise.models.linear_regression.coordinates import Shape, full_rank
@@ -40,7 +41,17 @@ def stacked_laws(laws: list[reference.Law]) -> pooled_density.PopulationLaw:
         over([lower(law.sigma0) for law in laws]),
         over([law.df for law in laws]),
         over([law.log_units for law in laws]),
+        over([law.size_exponent for law in laws]),
     )
+
+
+def geometric_mean(sizes: tuple[int, ...]) -> float:
+    return float(stats.gmean(np.maximum(sizes, 1)))
+
+
+def log_sizes(sizes: tuple[int, ...]) -> np.ndarray:
+    """Return (1, group) logs of sizes over their geometric mean."""
+    return np.log(np.maximum(sizes, 1) / geometric_mean(sizes))[None]
 
 
 class Drawn(NamedTuple):
@@ -93,7 +104,9 @@ def drawn(
         laws.append(law)
         added = white[chain] @ lower(law.parents).T if nested else np.zeros((number, p))
         of = [
-            reference.draw_group(rng, law, features[:, g], n, added[parent_of[g]])
+            reference.draw_group(
+                rng, law, features[:, g], n, added[parent_of[g]], n_mean=geometric_mean(sizes)
+            )
             for g, n in enumerate(sizes)
         ]
         sums = np.array([reference.packed_sums(g.records) for g in of])
@@ -106,6 +119,7 @@ def drawn(
         jnp.asarray(np.array(sizes, float)[None]),
         jnp.ones(()),
         jnp.asarray(features[:, None]),
+        jnp.asarray(log_sizes(sizes)),
         jnp.asarray(parents) if nested else None,
     )
     position = np.concatenate(

@@ -19,12 +19,12 @@ from tests.reference import pooled_reference as reference
 
 BLOCKS = {
     "fixed_groups": ("x_units", "y_units"),
-    "fixed_fit": ("coefficients", "factor", "parent_factor"),
+    "fixed_fit": ("coefficients", "factor", "parent_factor", "size_exponent"),
     "fixed_covariates": ("x_scale", "x_df"),
     "carried_level": ("level", "level_sd", "y_units"),
     "carried_covariates": ("x_mean", "x_spread", "x_scale", "x_df", "x_units"),
     "carried_units": ("x_units",),
-    "carried_fit": ("coefficients", "factor", "parent_factor", "y_units"),
+    "carried_fit": ("coefficients", "factor", "parent_factor", "size_exponent", "y_units"),
 }
 
 
@@ -47,7 +47,8 @@ def test_density_is_that_of_the_generative_model_with_coefficients_and_covarianc
     ours, theirs = [], []
     for _ in range(4):
         law = reference.draw_law(rng, d, 2, units=rng.normal(-1, 0.5, d + 2))
-        groups = [reference.draw_group(rng, law, u, n) for n in sizes]
+        n_mean = pooled_states.geometric_mean(sizes)
+        groups = [reference.draw_group(rng, law, u, n, n_mean=n_mean) for n in sizes]
         v = np.array([reference.coordinates(rng, g.records) for g in groups])
         xi = [(g.log_variance - law.level) / law.level_sd for g in groups]
         root = np.linalg.cholesky(law.omega)
@@ -57,6 +58,7 @@ def test_density_is_that_of_the_generative_model_with_coefficients_and_covarianc
         data = pooled_density.GroupData(
             jnp.zeros((1, 1, 2)), jnp.asarray([sizes], float), jnp.ones(()),
             jnp.asarray(np.repeat(u[:, None, None], 2, axis=2)),
+            jnp.asarray(pooled_states.log_sizes(sizes)),
         )  # fmt: skip
         centre = pooled_density.centre_of(stacked_law, jnp.zeros((d + 1, 1, 1)), data)
         pooled = pooled_density.PooledData(data, stacked_law, centre)
@@ -64,7 +66,7 @@ def test_density_is_that_of_the_generative_model_with_coefficients_and_covarianc
         at = [g.records.mean(axis=0) for g in groups]
         scatter = [len(g.records) * np.cov(g.records.T, bias=True) for g in groups]
         value = [
-            reference.log_density(law, u, *rest)
+            reference.log_density(law, u, *rest, n_mean)
             for rest in zip(groups, at, scatter, sizes, strict=True)
         ]
         # From dS dlog σ² dμ to dv dξ dζ.

@@ -2,7 +2,7 @@
 
 The model is in ``pooled_density.py``, its prior in ``pooled_population.py``.
 
-With all θ_g integrated out, (β, log ω) has few dimensions and a smooth posterior. Adaptive
+With all θ_g integrated out, (β, γ, log ω) has few dimensions and a smooth posterior. Adaptive
 importance sampling (J.-M. Cornuet et al., Scandinavian Journal of Statistics 39, 2012) fits a t law
 to it; independent proposals from it are then accepted or refused by
 Metropolis and Hastings, which makes them exact whatever the fit. Every proposal's density is
@@ -19,7 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from noisewise.inference.population import POPULATION_ESS, POPULATION_RHAT, PopulationPosterior
+from noisewise.inference.population import (
+    POPULATION_ESS,
+    POPULATION_RHAT,
+    SIZE_POWER,
+    SIZE_POWER_SD,
+    PopulationPosterior,
+)
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family import pooled_density
 from noisewise.models.exponential_family.parameter_grid import parameter
@@ -28,8 +34,8 @@ from noisewise.models.exponential_family.pooled_population import (
     MEAN_DRAWS,
     Hyperprior,
     PooledProblem,
+    group_sd,
     hyperprior,
-    mean_and_sd,
     named_parameters,
     prior_draws,
 )
@@ -53,16 +59,16 @@ MAX_DOUBLINGS = 4
 
 
 class Target:
-    """The log posterior density of (β…, log ω), for batches."""
+    """The log posterior density of (β…, γ, log ω), for batches."""
 
     def __init__(self, problem: PooledProblem, table: LikelihoodTable) -> None:
         self.domain, self.table = problem.domain, table
-        self.features = jnp.asarray(problem.features.values)
+        self.public = problem.public
         self.prior = hyperprior(problem)
 
     def __call__(self, psi: np.ndarray) -> np.ndarray:
         """Return the log density of each row."""
-        likelihood = pooled_density.all_log_marginals(self.domain, self.table, self.features, psi)
+        likelihood = pooled_density.all_log_marginals(self.domain, self.table, self.public, psi)
         known = np.where(np.isnan(likelihood), -np.inf, likelihood)
         return np.asarray(known + self.prior.log_density(psi))
 
@@ -73,8 +79,9 @@ class Target:
         sd = self.prior.deviation
         mean = self.prior.mean.copy()
         mean[0] = np.clip(np.median(peaks), mean[0] - 2 * sd, mean[0] + 2 * sd)
-        width = np.append(np.full(len(mean), min(sd, 1.0)), 1.0)
-        return Proposal(np.append(mean, np.log(START_SPREAD * self.prior.scale)), np.diag(width))
+        width = [*np.full(len(mean), min(sd, 1.0)), SIZE_POWER_SD, 1.0]
+        start = [*mean, SIZE_POWER, np.log(START_SPREAD * self.prior.scale)]
+        return Proposal(np.array(start), np.diag(width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +174,7 @@ def independence_chains(
 def sample_population(
     rng: np.random.Generator, problem: PooledProblem, target: Target, chains: int, draws: int
 ) -> tuple[np.ndarray, float]:
-    """Return draws (chain, draw, β… and log ω) and the share of proposals that were accepted.
+    """Return draws (chain, draw, β…, γ and log ω) and the share of proposals that were accepted.
 
     Judged are the parameters that an analyst is shown. Where they have not converged, the t law is
     fitted again, to all the draws that its last one gave, before the next and longer attempt.
@@ -180,7 +187,7 @@ def sample_population(
         places = np.arange(len(rows)).reshape(chains, -1)
         kept = independence_chains(rng, places, log_weight)
         psi = rows[kept[:, thin - 1 :: thin]]
-        shown = named_parameters(problem.domain, "", problem.features, psi)
+        shown = _named(problem, psi)
         judged = [diagnose(values) for values in shown.values()]
         if all(r < POPULATION_RHAT and e >= POPULATION_ESS for r, e in judged):
             break
@@ -201,7 +208,7 @@ def run(
     target = Target(problem, table)
     psi, accepted = sample_population(rng, problem, target, chains, draws)
     v = pooled_density.all_group_draws(
-        jax.random.key(int(rng.integers(2**31))), problem.domain, table, target.features,
+        jax.random.key(int(rng.integers(2**31))), problem.domain, table, target.public,
         psi.reshape(-1, psi.shape[-1]),
     )  # fmt: skip
     family = problem.groups.family
@@ -211,23 +218,30 @@ def run(
     prior = target.prior
     return replace(
         post,
-        prior=str(Population(prior.scale, prior.deviation)),
+        prior=str(Population(prior.scale, prior.deviation, problem.prior.by_size)),
         population=_population(problem, prior, psi),
         prior_draws=partial(prior_draws, problem.domain, family.names[0], prior),
         without_noise=None,
     )
 
 
+def _named(problem: PooledProblem, psi: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the population's parameters by name."""
+    name, by_size = problem.groups.family.names[0], bool(problem.public.log_size.any())
+    return named_parameters(problem.domain, name, problem.features, psi, by_size=by_size)
+
+
 def _population(problem: PooledProblem, prior: Hyperprior, psi: np.ndarray) -> PopulationPosterior:
-    name, domain = problem.groups.family.names[0], problem.domain
+    name = problem.groups.family.names[0]
     before = prior.draw(np.random.default_rng(0), MEAN_DRAWS)
     rows = psi.reshape(-1, psi.shape[-1])
     rows = rows[:: max(1, len(rows) // 200)]
-    linear = problem.features.values @ rows[:, :-1].T
-    _, sd = mean_and_sd(domain, linear, np.exp(rows[:, -1]))
+    public = problem.public
+    laws = [pooled_density.group_law(problem.domain, jnp.asarray(row), public) for row in rows]
+    sd = np.stack([group_sd(problem.domain, law) for law in laws], axis=1)
     return PopulationPosterior(
-        named_parameters(domain, name, problem.features, psi),
-        named_parameters(domain, name, problem.features, before),
+        _named(problem, psi),
+        _named(problem, before),
         deviations=(f"sd of {name}",),
         variance={name: np.median(sd**2, axis=1)},
         features=problem.features,

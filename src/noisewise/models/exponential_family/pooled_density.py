@@ -1,17 +1,19 @@
 """Groups of one parameter drawn from a population: exact likelihoods, integrals, draws.
 
-    z_g | θ_g  as in ``exact.py``,      θ_g ~ Beta(μ_g κ, (1-μ_g) κ)     shares, link = log odds,
-    link(μ_g) = βᵀu_g,                  θ_g ~ Gamma(κ, κ/μ_g)            rates, link = log,
+    z_g | θ_g  as in ``exact.py``,   θ_g ~ Beta(μ_g κ_g, (1-μ_g) κ_g)    shares, link = log odds,
+    link(μ_g) = βᵀu_g,               θ_g ~ Gamma(κ_g, κ_g/μ_g)           rates, link = log,
+    κ_g = κ (n_g / n̄)^γ,
 
-with public features u_g, the constant first. The spread ω says how much groups differ: of shares
-ω² = 1/(κ+1), so that sd(θ) = ω √(μ(1-μ)), and ω = 1 is the most there can be; of rates ω² = 1/κ,
-so that sd(θ) = ω μ. ω → 0 is complete pooling.
+with public features u_g, the constant first, and n̄ the geometric mean of the groups' sizes. The
+spread ω says how much groups of size n̄ differ: of shares ω² = 1/(κ+1), so that sd(θ) is
+ω √(μ(1-μ)), and ω = 1 is the most there can be; of rates ω² = 1/κ, so that sd(θ) = ω μ. ω → 0 is
+complete pooling. Where γ is above zero, small groups differ more than large ones.
 
 The likelihood of each group does not depend on the population. It is computed once, on an even grid
-of the stretched parameter v = link(θ), and its logarithm is interpolated. Given (β, ω), what a
-group contributes is one integral over v,
+of the stretched parameter v = link(θ), and its logarithm is interpolated. Given ψ = (β, γ, ω), what
+a group contributes is one integral over v,
 
-    ∫ p(z_g | v) p(v | β, ω) dv,
+    ∫ p(z_g | v) p(v | ψ) dv,
 
 by the trapezoidal rule in two rounds: points over where the likelihood is, and over where the
 population is, say where their product is; an even grid over that does the rest. Either may be
@@ -134,22 +136,34 @@ def _row(
 
 
 class GroupLaw(NamedTuple):
-    """What the population says of each group: link(μ_g), and κ, which all share."""
+    """What the population says of each group: link(μ_g) and κ_g."""
 
     centre: jax.Array
     concentration: jax.Array
 
 
-def group_law(domain: Domain, beta: jax.Array, spread: jax.Array, features: jax.Array) -> GroupLaw:
-    """Return the law of every group's parameter, given the population."""
+class PublicGroups(NamedTuple):
+    """What is public of the groups: features (group, k), and ``log_size``, log n_g / n̄ (group)."""
+
+    features: jax.Array
+    log_size: jax.Array
+
+
+def concentration(domain: Domain, spread: jax.Array) -> jax.Array:
+    """Return κ of ω."""
     size = 1 / jnp.maximum(spread, 1e-12) ** 2
-    kappa = size - 1 if domain == "unit" else size
-    return GroupLaw(features @ beta, jnp.clip(kappa, 1e-6, MAX_CONCENTRATION))
+    return size - 1 if domain == "unit" else size
+
+
+def group_law(domain: Domain, psi: jax.Array, groups: PublicGroups) -> GroupLaw:
+    """Return the law of every group's parameter, given the population, a row (β…, γ, log ω)."""
+    kappa = concentration(domain, jnp.exp(psi[-1])) * jnp.exp(psi[-2] * groups.log_size)
+    return GroupLaw(groups.features @ psi[:-2], jnp.clip(kappa, 1e-6, MAX_CONCENTRATION))
 
 
 def log_density(domain: Domain, law: GroupLaw, v: jax.Array) -> jax.Array:
     """Return log p(v | population) for v (group, point)."""
-    centre, k = law.centre[:, None], law.concentration
+    centre, k = law.centre[:, None], law.concentration[:, None]
     if domain == "positive":
         d = v - centre
         return k * (d - jnp.exp(jnp.minimum(d, 500.0)) + jnp.log(k)) - gammaln(k)
@@ -206,8 +220,7 @@ def integrand(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> Integran
     own = table.start[:, None] + length[:, None] * share
     shared = low[:, None] + (high - low)[:, None] * share
     points = jnp.concatenate([own, shared], axis=1)
-    gap = jnp.stack([length, high - low], axis=1) / (COARSE_POINTS - 1)
-    gaps = jnp.repeat(gap, COARSE_POINTS, axis=1, total_repeat_length=2 * COARSE_POINTS)
+    gaps = _coarse_gaps(own, shared)
     logs = product(points)
     kept = logs > logs.max(axis=1, keepdims=True) - WINDOW_DEPTH
     first = jnp.where(kept, points - gaps, jnp.inf).min(axis=1)
@@ -216,6 +229,22 @@ def integrand(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> Integran
     step = (last - first) / (FINE_POINTS - 1)
     logs = product(first[:, None] + step[:, None] * jnp.arange(FINE_POINTS))
     return Integrand(first, step, logs, _end_slopes(domain, table, law))
+
+
+def _coarse_gaps(own: jax.Array, shared: jax.Array) -> jax.Array:
+    """Return how far from each point of two even grids (group, point) the next one lies, at most.
+
+    Where both grids are, the finer one decides: a point of a wide population's grid that happens to
+    lie within a narrow likelihood must not make the window as wide as the population.
+    """
+    steps = jnp.stack([own[:, 1] - own[:, 0], shared[:, 1] - shared[:, 0]])[..., None]
+    finest = steps.min(axis=0)
+
+    def gaps(points: jax.Array, step: jax.Array, other: jax.Array) -> jax.Array:
+        inside = (points >= other[:, :1]) & (points <= other[:, -1:])
+        return jnp.where(inside, finest, step)
+
+    return jnp.concatenate([gaps(own, steps[0], shared), gaps(shared, steps[1], own)], axis=1)
 
 
 def _end_slopes(domain: Domain, table: LikelihoodTable, law: GroupLaw) -> jax.Array:
@@ -262,21 +291,20 @@ def draw_groups(key: jax.Array, domain: Domain, table: LikelihoodTable, law: Gro
 
 @partial(jax.jit, static_argnums=0)
 def _log_marginals(
-    domain: Domain, table: LikelihoodTable, features: jax.Array, psi: jax.Array
+    domain: Domain, table: LikelihoodTable, groups: PublicGroups, psi: jax.Array
 ) -> jax.Array:
     def one(p: jax.Array) -> jax.Array:
-        return log_marginal(domain, table, group_law(domain, p[:-1], jnp.exp(p[-1]), features))
+        return log_marginal(domain, table, group_law(domain, p, groups))
 
     return jax.vmap(one)(psi)
 
 
 @partial(jax.jit, static_argnums=1)
 def _group_draws(
-    key: jax.Array, domain: Domain, table: LikelihoodTable, features: jax.Array, psi: jax.Array
+    key: jax.Array, domain: Domain, table: LikelihoodTable, groups: PublicGroups, psi: jax.Array
 ) -> jax.Array:
     def one(key: jax.Array, p: jax.Array) -> jax.Array:
-        law = group_law(domain, p[:-1], jnp.exp(p[-1]), features)
-        return draw_groups(key, domain, table, law)
+        return draw_groups(key, domain, table, group_law(domain, p, groups))
 
     return jax.vmap(one)(jax.random.split(key, len(psi)), psi)
 
@@ -289,20 +317,20 @@ def _blocks(groups: int, psi: np.ndarray) -> list[np.ndarray]:
 
 
 def all_log_marginals(
-    domain: Domain, table: LikelihoodTable, features: jax.Array, psi: np.ndarray
+    domain: Domain, table: LikelihoodTable, groups: PublicGroups, psi: np.ndarray
 ) -> np.ndarray:
-    """Return the log marginal likelihood of each population, a row (β…, log ω)."""
-    blocks = _blocks(len(features), psi)
-    parts = [_log_marginals(domain, table, features, jnp.asarray(b)) for b in blocks]
+    """Return the log marginal likelihood of each population, a row (β…, γ, log ω)."""
+    blocks = _blocks(len(groups.features), psi)
+    parts = [_log_marginals(domain, table, groups, jnp.asarray(b)) for b in blocks]
     return np.concatenate(parts)[: len(psi)]
 
 
 def all_group_draws(
-    key: jax.Array, domain: Domain, table: LikelihoodTable, features: jax.Array, psi: np.ndarray
+    key: jax.Array, domain: Domain, table: LikelihoodTable, groups: PublicGroups, psi: np.ndarray
 ) -> np.ndarray:
-    """Draw v (population, group) given each population, a row (β…, log ω)."""
-    blocks = _blocks(len(features), psi)
+    """Draw v (population, group) given each population, a row (β…, γ, log ω)."""
+    blocks = _blocks(len(groups.features), psi)
     keys = jax.random.split(key, len(blocks))
     pairs = zip(keys, blocks, strict=True)
-    parts = [_group_draws(k, domain, table, features, jnp.asarray(b)) for k, b in pairs]
+    parts = [_group_draws(k, domain, table, groups, jnp.asarray(b)) for k, b in pairs]
     return np.concatenate(parts)[: len(psi)]

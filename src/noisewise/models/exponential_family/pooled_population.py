@@ -2,7 +2,8 @@
 
 The model is in ``pooled_density.py``. Hyperprior, proper and weak:
 
-    β₁ ~ N(link(c), s²), other β ~ N(0, s²), s = 2.5;   A²/(A² + ω²) ~ U(0, 1), A = ½,
+    β₁ ~ N(link(c), s²), other β ~ N(0, s²), s = 2.5;   A²/(A² + ω²) ~ U(0, 1), A = ½;
+    γ ~ N(0.35, 0.4²), as of regressions (``inference/population.py``),
 
 ω below 1 for shares; c is the mean of the family's own weak prior, which the public bounds give.
 ``priors.Population`` sets s and A. The prior of ω is that of uniform shrinkage (M. Daniels,
@@ -23,9 +24,21 @@ import numpy as np
 from scipy import special
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.population import PopulationPosterior, PublicFeatures
+from noisewise.inference.population import (
+    SIZE_EXPONENT,
+    SIZE_POWER,
+    SIZE_POWER_SD,
+    PopulationPosterior,
+    PublicFeatures,
+    log_relative_sizes,
+)
 from noisewise.models.exponential_family.family import TINY, Domain, draw_parameters
-from noisewise.models.exponential_family.pooled_density import group_law
+from noisewise.models.exponential_family.pooled_density import (
+    MAX_CONCENTRATION,
+    GroupLaw,
+    PublicGroups,
+    concentration,
+)
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.priors import Population
 
@@ -49,6 +62,12 @@ class PooledProblem:
     def domain(self) -> Domain:
         """Return where the groups' parameter lives: ``unit`` or ``positive``."""
         return self.groups.family.domains[0]
+
+    @property
+    def public(self) -> PublicGroups:
+        """Return what is public of the groups; of secret sizes, as the release says them."""
+        log_size = log_relative_sizes(self.groups.n) * self.prior.by_size
+        return PublicGroups(jnp.asarray(self.features.values), jnp.asarray(log_size))
 
 
 def population_prior(given: Any) -> Population:
@@ -101,20 +120,22 @@ class Hyperprior:
     largest: float
 
     def log_density(self, psi: np.ndarray) -> np.ndarray:
-        """Return the log density of (β…, log ω) along the last axis, up to a constant."""
-        beta, spread = psi[..., :-1], np.exp(psi[..., -1])
+        """Return the log density of (β…, γ, log ω) along the last axis, up to a constant."""
+        beta, spread = psi[..., :-2], np.exp(psi[..., -1])
         normal = -(((beta - self.mean) / self.deviation) ** 2).sum(axis=-1) / 2
+        normal = normal - ((psi[..., -2] - SIZE_POWER) / SIZE_POWER_SD) ** 2 / 2
         # The density of ω is ω/(1 + ω²/A²)²; one more ω is the Jacobian of its logarithm.
         shrinking = 2 * psi[..., -1] - 2 * np.log1p((spread / self.scale) ** 2)
         return np.asarray(np.where(spread < self.largest, normal + shrinking, -np.inf))
 
     def draw(self, rng: np.random.Generator, number: int) -> np.ndarray:
-        """Draw (number, β… and log ω)."""
+        """Draw (number, β…, γ and log ω)."""
         beta = self.mean + self.deviation * rng.standard_normal((number, len(self.mean)))
         least = 1 / (1 + (self.largest / self.scale) ** 2)
         factor = least + (1 - least) * (1 - rng.random(number))
         spread = self.scale * np.sqrt(np.maximum(1 / factor - 1, TINY))
-        return np.column_stack([beta, np.log(spread)])
+        exponent = SIZE_POWER + SIZE_POWER_SD * rng.standard_normal(number)
+        return np.column_stack([beta, exponent, np.log(spread)])
 
 
 def hyperprior(problem: PooledProblem) -> Hyperprior:
@@ -131,7 +152,7 @@ def hyperprior(problem: PooledProblem) -> Hyperprior:
 
 
 def named_parameters(
-    domain: Domain, name: str, features: PublicFeatures, psi: np.ndarray
+    domain: Domain, name: str, features: PublicFeatures, psi: np.ndarray, *, by_size: bool
 ) -> dict[str, np.ndarray]:
     """Return the population in people's units: mean and sd at mean features, then coefficients.
 
@@ -139,12 +160,14 @@ def named_parameters(
         domain: where the groups' parameter lives.
         name: of the groups' parameter.
         features: the public ones.
-        psi: (β…, log ω) along the last axis.
+        psi: (β…, γ, log ω) along the last axis.
+        by_size: whether sizes matter, and γ with them.
     """
     mean, sd = mean_and_sd(domain, psi[..., 0], np.exp(psi[..., -1]))
     pairs = zip(features.names, features.unit, strict=True)
     slopes = {feature: psi[..., i] / unit for i, (feature, unit) in enumerate(pairs, start=1)}
-    return {f"mean of {name}": mean, f"sd of {name}": sd, **slopes}
+    sizes = {SIZE_EXPONENT: psi[..., -2]} if by_size else {}
+    return {f"mean of {name}": mean, f"sd of {name}": sd, **slopes, **sizes}
 
 
 def mean_and_sd(
@@ -155,6 +178,13 @@ def mean_and_sd(
         return np.exp(linear), spread * np.exp(linear)
     mean = special.expit(linear)
     return mean, spread * np.sqrt(mean * special.expit(-linear))
+
+
+def group_sd(domain: Domain, law: GroupLaw) -> np.ndarray:
+    """Return the deviation of every group's parameter."""
+    centre, k = np.asarray(law.centre), np.asarray(law.concentration)
+    spread = 1 / np.sqrt(k + 1 if domain == "unit" else k)
+    return mean_and_sd(domain, centre, spread)[1]
 
 
 def prior_draws(
@@ -170,9 +200,7 @@ def draw_group(
     rng: np.random.Generator, domain: Domain, linear: np.ndarray, spread: np.ndarray
 ) -> np.ndarray:
     """Draw a group's parameter from each population."""
-    one = jnp.zeros((1, 1))
-    law = group_law(domain, one[0], jnp.asarray(spread), one)
-    k = np.asarray(law.concentration)
+    k = np.clip(np.asarray(concentration(domain, jnp.asarray(spread))), 1e-6, MAX_CONCENTRATION)
     if domain == "positive":
         return np.asarray(rng.gamma(k) * np.exp(linear) / k)
     return np.asarray(rng.beta(k * special.expit(linear), k * special.expit(-linear)))

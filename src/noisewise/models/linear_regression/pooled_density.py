@@ -3,8 +3,11 @@
 Records of group g, in the box: x ~ N(μ_g, τ_g²), y | x ~ N(θ_gᵀ(x, 1), σ_g²). The population, with
 public features u_g (k numbers, the first of them 1) and, where groups lie in parents, c = c(g):
 
-    θ_g ~ N(Bᵀu_g + F_c ω_c, T)    log σ_g² = l₀ + w ξ_g    μ_g = μ₀ + L_Ω ζ_g
-    τ_g² ~ InverseWishart(ν Σ₀, ν),    ω, ξ and ζ standard normal.
+    θ_g ~ N(Bᵀu_g + F_c ω_c, r_g² T)    log σ_g² = l₀ + w ξ_g    μ_g = μ₀ + L_Ω ζ_g
+    τ_g² ~ InverseWishart(ν Σ₀, ν),    ω, ξ and ζ standard normal,
+
+r_g² = (n_g / n̄)^(-γ) with n̄ the geometric mean of the groups' sizes: small groups may differ more
+than large ones, and T is the covariance between groups of size n̄.
 
 Here θ_g are the slopes and the *level*, the response where covariates have the population's mean
 μ₀: in bounds that are far from the data, intercepts at zero would be all but a multiple of slopes.
@@ -17,7 +20,7 @@ are integrated out. With S/n = L Lᵀ, the rows of L being (L_x, 0) and (ℓ, L_
 With C₀ the same for μ₀ = 0, C₀ C₀ᵀ = X̃ᵀX̃ and C₀ t = X̃ᵀy: t | θ ~ N(Cᵀθ, σ²I), whatever the rank of
 the scatter, so that
 
-    t ~ N(Cᵀm, V),   V = σ²I + CᵀTC,   RSS ~ σ² χ²(n - p),   m = Bᵀu + F_c ω_c
+    t ~ N(Cᵀm, V),   V = σ²I + r²CᵀTC,   RSS ~ σ² χ²(n - p),   m = Bᵀu + F_c ω_c
 
 without an inverse of T, of S or of X̃ᵀX̃: T may vanish, and a group may have one record or none. With
 Ψn = νΣ₀ + n (L_x L_xᵀ + (x̄-μ)(x̄-μ)ᵀ) and m_v = min(q, n - 1) the rank of the scatter,
@@ -77,7 +80,7 @@ class PopulationLaw(NamedTuple):
     ``coefficients`` B (k, p), ``factor`` of T, ``parent_factor`` F_c (None without parents);
     ``level`` l₀ and ``level_sd`` w; ``x_mean`` μ₀, ``x_spread`` the factor of Ω, ``x_scale`` that
     of Σ₀, and ``x_df`` ν. ``log_units``: log a of every covariate, log b and log g, the scales that
-    the hyperprior is in (``pooled_population.py``); no group reads them.
+    the hyperprior is in (``pooled_population.py``); no group reads them. ``size_exponent`` γ.
     """
 
     coefficients: jax.Array
@@ -90,6 +93,7 @@ class PopulationLaw(NamedTuple):
     x_scale: jax.Array
     x_df: jax.Array
     log_units: jax.Array
+    size_exponent: jax.Array
 
 
 def with_x_mean(law: PopulationLaw, x_mean: jax.Array) -> PopulationLaw:
@@ -117,13 +121,15 @@ class GroupData(NamedTuple):
     """What was released of every group, and what is public: axes (…, 1, group).
 
     ``others``: sums and noise scales of further releases of the same records. ``features`` (k, 1,
-    group) have orthogonal rows. ``parent`` (group): the place of its parent.
+    group) have orthogonal rows. ``log_size`` (1, group): log n_g / n̄, or zero where the spread does
+    not depend on sizes. ``parent`` (group): the place of its parent.
     """
 
     z: jax.Array
     n: jax.Array
     noise: jax.Array
     features: jax.Array
+    log_size: jax.Array
     parent: jax.Array | None = None
     others: tuple[tuple[jax.Array, jax.Array], ...] = ()
 
@@ -276,6 +282,16 @@ def log_noise(residuals: list[Matrix], mechanisms: tuple[str, ...]) -> jax.Array
     return value
 
 
+def relative_spread(law: PopulationLaw, data: GroupData) -> jax.Array:
+    """Return r (chain, group)."""
+    return jnp.exp(-0.5 * law.size_exponent * data.log_size)
+
+
+def group_factor(law: PopulationLaw, data: GroupData) -> jax.Array:
+    """Return the factor (p, p, chain, group) of every group's covariance r²T."""
+    return law.factor * relative_spread(law, data)
+
+
 def response_factor(c: Matrix, log_variance: jax.Array, factor: jax.Array) -> Matrix:
     """Return the Cholesky factor of V."""
     spread = times_transposed(c.T, entries(factor, 2).T)
@@ -292,11 +308,15 @@ def whitened_fit(at: GroupStatistic, c: Matrix, centre: Matrix, root: Matrix) ->
 
 
 def log_response(
-    at: GroupStatistic, centre: Matrix, log_variance: jax.Array, law: PopulationLaw
+    at: GroupStatistic,
+    centre: Matrix,
+    log_variance: jax.Array,
+    law: PopulationLaw,
+    data: GroupData,
 ) -> jax.Array:
     """Return the part of t and RSS."""
     c = design(at, law)
-    root = response_factor(c, log_variance, law.factor)
+    root = response_factor(c, log_variance, group_factor(law, data))
     white = whitened_fit(at, c, centre, root)
     free = at.n - len(at.fit)
     rss = at.rss * jnp.exp(-log_variance)
@@ -388,7 +408,9 @@ def log_prior_predictive(x: Matrix, pooled: PooledData, shape: Shape) -> jax.Arr
     v, xi, zeta = position_parts(x, shape)
     at, value = statistic(v, shape, pooled.data.n)
     law = pooled.law
-    value = value + log_response(at, entries(pooled.centre, 1), log_variance_of(xi, law), law)
+    value = value + log_response(
+        at, entries(pooled.centre, 1), log_variance_of(xi, law), law, pooled.data
+    )
     value = value + log_covariates(at, x_mean_of(zeta, law), law)
     if shape.noisy_n:
         value = value + _terms_of_n(at.n, shape.q)

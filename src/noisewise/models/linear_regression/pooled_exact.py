@@ -71,7 +71,7 @@ class Walk(NamedTuple):
     rounds: int = 1
 
 
-_FIT = ("coefficients", "factor", "parent_factor")
+_FIT = ("coefficients", "factor", "parent_factor", "size_exponent")
 _SCATTER = ("x_scale", "x_df")
 
 _UNITS = ("x_units", "y_units")
@@ -160,6 +160,7 @@ def _data(problem: PooledProblem) -> GroupData:
         jnp.asarray(regression.n[None]),
         jnp.asarray(regression.noise_scale),
         jnp.asarray(problem.features.T[:, None]),
+        jnp.asarray(problem.log_size[None]),
         None if problem.parents is None else jnp.asarray(problem.parents),
         tuple((jnp.asarray(o.z.T[:, None]), jnp.asarray(o.noise_scale)) for o in regression.others),
     )

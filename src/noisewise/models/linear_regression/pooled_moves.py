@@ -1,11 +1,11 @@
 """Moves of the population of pooled groups; each leaves p(ψ, v, ξ, ζ | z) as it is.
 
-- ``conjugate_moves``: θ_g is drawn given its group, then B, T given θ; l₀, w given log σ²; μ₀, Ω
-  given μ; F_c given what parents add. Alone they are slow where the noise leaves θ_g open.
+- ``conjugate_moves``: θ_g is drawn given its group, then T given θ; l₀, w given log σ²; μ₀, Ω given
+  μ; F_c given what parents add. Alone they are slow where the noise leaves θ_g open.
 - ``draw_coefficients`` and ``draw_parents``: B and ω given t, with θ integrated out.
 - ``random_walk`` over some of φ, while the groups keep something fixed. They keep the statistic s
-  itself in ``fixed_fit`` of (B, T, F_c) and ``fixed_covariates`` of (Σ₀, ν). Otherwise records are
-  carried along (Y. Yu, X.-L. Meng, "To center or not to center", JCGS 20, 2011):
+  itself in ``fixed_fit`` of (B, T, F_c, γ) and ``fixed_covariates`` of (Σ₀, ν). Otherwise records
+  are carried along (Y. Yu, X.-L. Meng, "To center or not to center", JCGS 20, 2011):
 
   ``carried_level`` (l₀, w): ξ, RSS/σ² and y = K⁻¹(t - Cᵀm), K Kᵀ = V, are kept; s follows.
   ``carried_covariates`` (μ₀, Ω, Σ₀, ν): ζ, y, RSS and records standardised by μ and Σ₀ are kept,
@@ -13,7 +13,7 @@
   is kept is u = (r - E(r; ν)) / sd(ν), since r depends on ν through χ²(n) / χ²(ν).
   ``fixed_groups`` (log a, log b, log g): no group reads the units of the hyperprior.
   ``carried_units`` (log a): records of x in units of a, ℓ, RSS and slopes times a are kept.
-  ``carried_fit`` (B, T, F_c): y given z is about N(M⁻¹Eᵀg, M⁻¹), E = C K, with M and g from a
+  ``carried_fit`` (B, T, F_c, γ): y given z is about N(M⁻¹Eᵀg, M⁻¹), E = C K, with M and g from a
   normal approximation of the noise at each sum of x y and of y: these are linear in y. Kept is the
   standardised y, so that the move comes near to one with all records integrated out.
 """
@@ -113,12 +113,12 @@ def _centre(law: PopulationLaw, groups: Groups, data: GroupData) -> Matrix:
 
 
 def fixed_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Setting) -> View:
-    """Return the groups with s, ξ and ω kept, for (B, T, F_c): θ is integrated out."""
+    """Return the groups with s, ξ and ω kept, for (B, T, F_c, γ): θ is integrated out."""
     c = density.design(groups.at, law)
     log_variance = density.log_variance_of(groups.xi, law)
 
     def log_density(law: PopulationLaw) -> jax.Array:
-        root = density.response_factor(c, log_variance, law.factor)
+        root = density.response_factor(c, log_variance, density.group_factor(law, data))
         white = density.whitened_fit(groups.at, c, _centre(law, groups, data), root)
         value: jax.Array = -0.5 * (log_determinant(root) + dot(white, white))
         return value
@@ -142,12 +142,12 @@ def carried_level(groups: Groups, law: PopulationLaw, data: GroupData, setting: 
     at, c = groups.at, density.design(groups.at, law)
     before = density.log_variance_of(groups.xi, law)
     centre = _centre(law, groups, data)
-    root = density.response_factor(c, before, law.factor)
+    root = density.response_factor(c, before, density.group_factor(law, data))
     white, base = density.whitened_fit(at, c, centre, root), times(c.T, centre)
 
     def carried(law: PopulationLaw) -> Groups:
         log_variance = density.log_variance_of(groups.xi, law)
-        new = density.response_factor(c, log_variance, law.factor)
+        new = density.response_factor(c, log_variance, density.group_factor(law, data))
         fit, rss = base + times(new, white), at.rss * jnp.exp(log_variance - before)
         return groups._replace(at=at._replace(fit=fit, rss=rss))
 
@@ -166,7 +166,7 @@ def carried_covariates(
     at, d = groups.at, len(groups.zeta)
     log_variance, centre = density.log_variance_of(groups.xi, law), _centre(law, groups, data)
     c = density.design(at, law)
-    root = density.response_factor(c, log_variance, law.factor)
+    root = density.response_factor(c, log_variance, density.group_factor(law, data))
     white = density.whitened_fit(at, c, centre, root)
     scale = entries(law.x_scale, 2)
     off = solve_lower(scale, at.x_mean - density.x_mean_of(groups.zeta, law))
@@ -198,7 +198,7 @@ def carried_covariates(
         x_factor = np.tril(scaled(stretch, times_transposed(scale, spread.T)))
         moved = at._replace(x_mean=x_mean, x_factor=x_factor)
         c = density.design(moved, law)
-        root = density.response_factor(c, log_variance, law.factor)
+        root = density.response_factor(c, log_variance, density.group_factor(law, data))
         return groups._replace(at=moved._replace(fit=times(c.T, centre) + times(root, white)))
 
     def log_density(law: PopulationLaw) -> jax.Array:
@@ -287,7 +287,7 @@ def carried_fit(groups: Groups, law: PopulationLaw, data: GroupData, setting: Se
     linear = entries(data.z, 1)[np.delete(places, -2)]
 
     def given_noise(law: PopulationLaw) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-        root = density.response_factor(c, log_variance, law.factor)
+        root = density.response_factor(c, log_variance, density.group_factor(law, data))
         base = times(c.T, _centre(law, groups, data))
         along = times_transposed(plain, root.T)
         off = linear - times(plain, base)
@@ -417,10 +417,11 @@ def draw_theta(key: jax.Array, groups: Groups, law: PopulationLaw, data: GroupDa
     """
     at, c = groups.at, density.design(groups.at, law)
     log_variance = density.log_variance_of(groups.xi, law)
-    root = density.response_factor(c, log_variance, law.factor)
+    root = density.response_factor(c, log_variance, density.group_factor(law, data))
     p, batch = len(at.fit), root[0, 0].shape
     white = entries(jax.random.normal(key, (2 * p, *batch)), 1)
-    factor, centre = entries(law.factor, 2), _centre(law, groups, data)
+    factor = entries(density.group_factor(law, data), 2)
+    centre = _centre(law, groups, data)
     theta = centre + times(factor, white[:p])
     off = at.fit - times(c.T, theta) - scaled(jnp.exp(0.5 * log_variance), white[p:])
     pulled = times(c, solve_upper(root, solve_lower(root, off)))
@@ -435,7 +436,7 @@ def conjugate_moves(
     data: GroupData,
     prior: PopulationPrior,
 ) -> tuple[PopulationLaw, Groups]:
-    """Draw B, T, F_c given θ; l₀, w given log σ²; μ₀, Ω given μ; ω, ξ and ζ follow.
+    """Draw T, F_c given θ; l₀, w given log σ²; μ₀, Ω given μ; ω, ξ and ζ follow.
 
     μ₀ is where levels are: its draw given μ is a proposal, in which lines stay where they are.
     """
@@ -445,30 +446,18 @@ def conjugate_moves(
     numbers = [(p, number), (1, number), (d, number)]
     numbers += [(p, groups.parents.shape[-1])] if nested else []
     variates = _covariance_variates(jax.random.fold_in(key, 0), numbers, chains)
-    features = len(data.features)
-    white = jax.random.normal(jax.random.fold_in(key, 1), (features * p + 1 + d, chains, 1))
+    white = jax.random.normal(jax.random.fold_in(key, 1), (1 + d, chains, 1))
     log_variance = density.log_variance_of(groups.xi, law)
     mu = stacked(density.x_mean_of(groups.zeta, law))
     mu = jnp.broadcast_to(mu, (d, *theta.shape[1:]))
-    added = density.centre_of(law, groups.parents, data) - density.centre_of(
-        law._replace(parent_factor=None), groups.parents, data
-    )
-    spread, sd = fit_scales(law, prior)
-    rows = white[: features * p].reshape(p, features, chains, 1)
-    values = theta - added
-    coefficients = _draw_regression(
-        rows, values, data.features, law.factor, jnp.zeros((p, 1, 1)), sd
-    )
-    off = values - (coefficients[:, :, :, :] * data.features[:, None]).sum(axis=0)
-    new = law._replace(
-        coefficients=coefficients, factor=_draw_covariance(variates[0], off, law.factor, spread)
-    )
-    ones = jnp.ones((1, 1, number))
+    spread, _ = fit_scales(law, prior)
+    off = theta - density.centre_of(law, groups.parents, data)
+    off = off / density.relative_spread(law, data)
+    new = law._replace(factor=_draw_covariance(variates[0], off, law.factor, spread))
     values = jnp.broadcast_to(log_variance, theta.shape[1:])[None]
-    level = _draw_regression(
-        white[features * p :][:1, None], values, ones, law.level_sd[None, None],
-        2 * law.log_units[-2][None], jnp.full((1, 1, 1), LOG_VARIANCE_SD),
-    )[0]  # fmt: skip
+    level = _draw_mean(
+        white[:1], values, law.level_sd[None, None], 2 * law.log_units[-2][None], LOG_VARIANCE_SD
+    )
     level_sd = _draw_covariance(
         variates[1], values - level, law.level_sd[None, None],
         jnp.full((1, 1, 1), LOG_VARIANCE_SPREAD),
@@ -479,10 +468,7 @@ def conjugate_moves(
         parent_factor = _draw_covariance(variates[3], added, law.parent_factor, spread)
         parents = stacked(solve_lower(entries(parent_factor, 2), entries(added, 1)))
         new, groups = new._replace(parent_factor=parent_factor), groups._replace(parents=parents)
-    x_mean = _draw_regression(
-        white[-d:, None], mu, ones, law.x_spread, jnp.zeros((d, 1, 1)),
-        jnp.full((d, 1, 1), X_MEAN_SD),
-    )[0]  # fmt: skip
+    x_mean = _draw_mean(white[-d:], mu, law.x_spread, jnp.zeros((d, 1, 1)), X_MEAN_SD)
     moved = density.with_x_mean(new, x_mean)
     uniform = jax.random.uniform(jax.random.fold_in(key, 2), (chains, 1))
     taken = jnp.log(uniform) < log_fit_prior(moved, prior) - log_fit_prior(new, prior)
@@ -533,39 +519,33 @@ def _covariance_variates(
     return drawn
 
 
-def _draw_regression(
+def _draw_mean(
     white: jax.Array,
     values: jax.Array,
-    features: jax.Array,
     factor: jax.Array,
     prior_mean: jax.Array,
-    prior_sd: jax.Array,
+    prior_sd: float,
 ) -> jax.Array:
-    """Draw B (k, p, chain, 1) given values ~ N(Bᵀu, T); features have orthogonal rows.
+    """Draw the mean (p, chain, 1) of values ~ N(mean, T).
 
     Args:
-        white: standard normals (p, k, chain, 1).
+        white: standard normals (p, chain, 1).
         values: (p, chain, group).
-        features: (k, 1, group).
         factor: of T (p, p, chain, 1).
-        prior_mean: of B (p, chain, 1).
-        prior_sd: of B (p, chain, 1).
+        prior_mean: of the mean (p, chain, 1).
+        prior_sd: of the mean.
     """
-    weight = (features**2).sum(axis=-1)[..., None]
-    cross = (features[:, None] * values).sum(axis=-1, keepdims=True)
     f = entries(factor, 2)
     inverse = [solve_lower(f, e) for e in np.eye(len(values)).astype(object)]
-    precision = times_transposed(
-        listed([list(c) for c in inverse]), listed([list(c) for c in inverse])
-    )
-    right = times(precision, entries(jnp.moveaxis(cross, 1, 0), 1))
-    whole = scaled(weight, precision)
+    rows = listed([list(c) for c in inverse])
+    precision = times_transposed(rows, rows)
+    right = times(precision, entries(values.sum(axis=-1, keepdims=True), 1))
+    whole = scaled(float(values.shape[-1]), precision)
     for j in range(len(values)):
-        whole[j, j] = whole[j, j] + prior_sd[j] ** -2
-        right[j] = right[j] + prior_mean[j] * prior_sd[j] ** -2
+        whole[j, j] = whole[j, j] + prior_sd**-2
+        right[j] = right[j] + prior_mean[j] * prior_sd**-2
     root = cholesky(whole)
-    drawn = solve_upper(root, solve_lower(root, right) + entries(white, 1))
-    return jnp.moveaxis(stacked(drawn), 0, 1)
+    return stacked(solve_upper(root, solve_lower(root, right) + entries(white, 1)))
 
 
 def _draw_covariance(
@@ -650,7 +630,7 @@ def _information(
     """Return C V⁻¹ Cᵀ (p, p, chain, group) and C V⁻¹ (t - Cᵀm) (p, chain, group)."""
     at, c = groups.at, density.design(groups.at, law)
     log_variance = density.log_variance_of(groups.xi, law)
-    root = density.response_factor(c, log_variance, law.factor)
+    root = density.response_factor(c, log_variance, density.group_factor(law, data))
     white = density.whitened_fit(at, c, _centre(law, groups, data), root)
     rows = listed([list(solve_lower(root, row)) for row in c])
     return stacked(times_transposed(rows, rows)), stacked(times(rows, white))

@@ -5,6 +5,8 @@ average features) and ``sd of c``, ``f on c`` for every feature f (per unit of f
 coefficients, and, where groups lie in parents, deviations and correlations between these. Of
 log σ², and of the means of the covariates within groups, it has mean and sd as well; of the
 covariates' spread within groups the typical one and ``likeness``, ν: the larger, the more alike.
+Deviations of coefficients are those between groups of middling size (the geometric mean of all
+sizes); ``size exponent``: the variance falls as the size to this power.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.population import PopulationPosterior, PublicFeatures
+from noisewise.inference.population import SIZE_EXPONENT, PopulationPosterior, PublicFeatures
 from noisewise.inference.results import ESS, RHAT
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import pooled_exact, pooled_population
@@ -93,7 +95,8 @@ class PooledQuestion:
         """Return the problem as the sampler takes it."""
         turned, _ = rotated(self.features.values)
         prior = _box_prior(self.regression, self.prior)
-        return PooledProblem(self.regression, turned, self.features.parent_of, prior)
+        by_size = self.prior.by_size
+        return PooledProblem(self.regression, turned, self.features.parent_of, prior, by_size)
 
     @property
     def shape(self) -> PopulationShape:
@@ -107,7 +110,10 @@ class PooledQuestion:
 
     def named(self, law: PopulationLaw) -> dict[str, np.ndarray]:
         """Return the population's parameters by name, in the user's units."""
-        return population_draws(law, self.regression, self.features)
+        drawn = population_draws(law, self.regression, self.features)
+        if self.problem.log_size.any():
+            drawn[SIZE_EXPONENT] = np.asarray(law.size_exponent)[..., 0]
+        return drawn
 
     def prior_draws(self, number: int) -> dict[str, np.ndarray]:
         """Draw the coefficients of a group with average features from the prior."""
@@ -223,7 +229,7 @@ def run(
         count, _, chains = phi.shape
         flat = jnp.asarray(np.moveaxis(phi, 1, 0).reshape(phi.shape[1], -1))
         law = pooled_population.law_of(flat, shape)
-        drawn = population_draws(law, regression, features)
+        drawn = question.named(law)
         return {name: v.reshape(count, chains).T for name, v in drawn.items()}
 
     def tick(sweeps: int) -> None:
@@ -259,7 +265,7 @@ def run(
         drawn,
         prior_population(question, pooled_population.law_of(flat, shape)),
         deviations=tuple(name for name in drawn if name.startswith("sd of ")),
-        variance={name: _between(drawn, name, features) for name in names},
+        variance={name: _between(drawn, name, problem, features) for name in names},
         features=features,
     )
     return replace(
@@ -285,15 +291,20 @@ def _user_draws(
     return user
 
 
-def _between(drawn: Mapping[str, np.ndarray], name: str, features: PublicFeatures) -> np.ndarray:
-    """Return the median variance between groups about what features say.
+def _between(
+    drawn: Mapping[str, np.ndarray], name: str, problem: PooledProblem, features: PublicFeatures
+) -> np.ndarray:
+    """Return the median variance (group) between groups of its size about what features say.
 
     Deviations have half-t tails, so that a mean of their squares may not exist.
     """
-    value = drawn[f"sd of {name}"] ** 2
+    own = drawn[f"sd of {name}"].ravel() ** 2
+    shared = np.zeros(1)
     if features.parent is not None:
-        value = value + drawn[f"sd of {name} between {features.parent}"] ** 2
-    return np.asarray(np.median(value))
+        shared = drawn[f"sd of {name} between {features.parent}"].ravel() ** 2
+    exponent = drawn.get(SIZE_EXPONENT, np.zeros(1)).ravel()
+    sizes = problem.log_size
+    return np.array([np.median(own * np.exp(-exponent * size) + shared) for size in sizes])
 
 
 def prior_population(question: PooledQuestion, law: PopulationLaw) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisewise.inference.population import SIZE_POWER, log_relative_sizes
 from noisewise.models.linear_regression.initial_values import (
     DrawnParameters,
     DrawnStatistics,
@@ -36,13 +37,20 @@ class PooledProblem:
     """A regression problem with groups, and what is public of its groups.
 
     ``features`` (group, k), the constant first, their columns orthogonal; ``parents`` (group) the
-    place of every group's parent, or None.
+    place of every group's parent, or None. ``by_size``: whether the spread between groups depends
+    on their sizes; of secret ones, as the release says them.
     """
 
     regression: RegressionProblem
     features: np.ndarray
     parents: np.ndarray | None
     prior: PopulationPrior
+    by_size: bool = True
+
+    @property
+    def log_size(self) -> np.ndarray:
+        """Return the logs of the groups' sizes less their mean; zeros where they do not matter."""
+        return log_relative_sizes(self.regression.n) * self.by_size
 
 
 def _overall(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
@@ -88,6 +96,7 @@ def start_law(rng: np.random.Generator, problem: PooledProblem, chains: int) -> 
         jnp.asarray(x_factor * apart()),
         jnp.asarray(START_DF * apart() + d + 1),
         jnp.asarray(np.concatenate([log_a, log_b, log_g])),
+        jnp.asarray(SIZE_POWER + 0.2 * rng.standard_normal((chains, 1))),
     )
 
 
@@ -104,7 +113,8 @@ def _drawn(
 
     white = rng.standard_normal((groups, chains, d + 1))
     centre = np.einsum("gk,ckp->gcp", problem.features, by_chain(law.coefficients))
-    theta = centre + np.einsum("cij,gcj->gci", by_chain(law.factor), white)
+    wider = np.exp(-0.5 * problem.log_size[:, None] * by_chain(law.size_exponent))
+    theta = centre + wider[..., None] * np.einsum("cij,gcj->gci", by_chain(law.factor), white)
     theta[..., d] -= np.einsum("gcj,cj->gc", theta[..., :d], by_chain(law.x_mean))
     variance = np.exp(by_chain(law.level) + by_chain(law.level_sd) * xi)
     x_mean = by_chain(law.x_mean) + np.einsum("cij,gcj->gci", by_chain(law.x_spread), zeta)
