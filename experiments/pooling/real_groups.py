@@ -222,8 +222,8 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--out", type=Path)
     settings = parser.parse_args()
-    asked: Lines | Shares
-    for name, asked in (*SHARES.items(), *LINES.items()):
+    every: dict[str, Lines | Shares] = {**SHARES, **LINES}
+    for name, asked in every.items():
         if settings.only and not any(part in name for part in settings.only):
             continue
         for number in range(settings.releases):

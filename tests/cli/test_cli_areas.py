@@ -56,7 +56,8 @@ def test_pooled_areas_are_inferred_ranked_and_reported(
     for expected in ("What the groups share", "01003", "mostly prior", "drawn towards the others"):
         assert expected in written
     told = json.loads(noisewise(*words, "--json").out)
-    assert [row["parameter"] for row in told["population"]] == ["mean of p", "sd of p", "poverty"]
+    named = ["mean of p", "sd of p", "poverty", "size exponent"]
+    assert [row["parameter"] for row in told["population"]] == named
 
 
 def test_some_groups_are_named(noisewise: Run, areas: tuple[Path, Path], tmp_path: Path) -> None:

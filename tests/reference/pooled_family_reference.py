@@ -14,7 +14,7 @@ from scipy import special
 Array = np.ndarray
 
 SOME_POPULATIONS = 400
-EXPONENTS = np.linspace(0.35 - 2.7 * 0.4, 0.35 + 2.7 * 0.4, 10)
+EXPONENTS = np.linspace(0.3 - 2.7 * 0.45, 0.3 + 2.7 * 0.45, 10)
 """Values of γ: a group of size n has the concentration κ (n / n̄)^γ."""
 
 
@@ -106,7 +106,7 @@ def grid_posterior(
     beta, spread = rows[:, :-1], rows[:, -1]
     centre = np.append(middle, np.zeros(beta.shape[1] - 1))
     log = -(((beta - centre) / coefficient_sd) ** 2).sum(axis=1) / 2
-    log = log - ((exponents - 0.35) / 0.4) ** 2 / 2
+    log = log - ((exponents - 0.3) / 0.45) ** 2 / 2
     log = log + np.log(spread) - 2 * np.log1p((spread / spread_scale) ** 2)
     s = np.arange(sums)
     for g in range(len(z)):

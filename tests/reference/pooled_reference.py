@@ -1,10 +1,12 @@
 """Pooled regressions, plainly: the generative model in NumPy and SciPy, group by group.
 
 a_j² ~ BetaPrime(0.15, ½), b² ~ BetaPrime(½, ½), g/3 ~ BetaPrime(½, ½), each in 1e-4 … 1e4
-B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of levels; T half-t₂ by Huang and Wand of scales √g b/a_j, b
-l0 ~ N(log b², 1), w half-t₂ of scale ½, μ0 ~ N(0, 1), Ω half-t₂ of scales a_j,
+B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of levels,
+T | r ~ IW(p + 1, 4 diag(1/r)), r_k ~ IG(1, 2/A_k²),
+A = √g b/a_j of slopes and b of levels: A²/(A² + T_kk) is uniform
+l0 ~ N(log b², 1), w² like T with A = ½, μ0 ~ N(0, 1), Ω like T with A = a_j,
 Σ0 ~ Wishart(d + 3, diag(a²) / (d + 3)), log(ν - d - 1) ~ U(0, log 300)
-γ ~ N(0.35, 0.4²), n̄ the geometric mean of sizes, of which none counts as one
+γ ~ N(0.3, 0.45²), n̄ the geometric mean of sizes, of which none counts as one
 (slopes, level at μ0)_g ~ N(Bᵀu_g + F_c ω_c, (n_g / n̄)^(-γ) T),
 log σ²_g ~ N(l0, w²), μ_g ~ N(μ0, Ω), τ²_g ~ IW(νΣ0, ν)
 records x ~ N(μ_g, τ²_g), y ~ N(θ_gᵀ(x, 1), σ²_g); z = sums of products and totals + noise.
@@ -45,8 +47,8 @@ class Law:
 
 
 def draw_covariance(rng: np.random.Generator, p: int, scale: float | np.ndarray) -> np.ndarray:
-    """Draw T | r ~ IW(p + 1, 4 diag(1/r)), r ~ IG(½, scale⁻²)."""
-    r = np.asarray(scale) ** -2.0 / rng.standard_gamma(0.5, p)
+    """Draw T | r ~ IW(p + 1, 4 diag(1/r)), r ~ IG(1, 2 scale⁻²)."""
+    r = 2 * np.asarray(scale) ** -2.0 / rng.standard_gamma(1.0, p)
     return draw_inverse_wishart(rng, p + 1, np.diag(4 / r))
 
 
@@ -109,7 +111,7 @@ def draw_law(
         draw_wishart(rng, d + 3, np.diag(a**2) / (d + 3)),
         float(np.exp(rng.uniform(0, np.log(300)))) + d + 1,
         log_units,
-        rng.normal(0.35, 0.4),
+        rng.normal(0.3, 0.45),
     )
 
 

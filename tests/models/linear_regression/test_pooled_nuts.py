@@ -57,17 +57,17 @@ def generative(z: np.ndarray) -> None:
         return value
 
     def deviation(name: str, scale: Any) -> jax.Array:
-        return scale * jnp.sqrt(4 * sample(f"{name} r", dist.Gamma(0.5, 1.0)) / chi(name, 2.0))
+        return scale * jnp.sqrt(2 * sample(f"{name} r", dist.Gamma(1.0, 1.0)) / chi(name, 2.0))
 
     log_a, log_b = log_unit("log_a", 0.15, 2), log_unit("log_b", 0.5, 2)
     log_g = log_unit("log_g", 0.5, 1, 3.0)
     slopes = jnp.exp(0.5 * log_g + log_b - log_a)
     b = sample("b", dist.Normal(0.0, jnp.stack([slopes, jnp.asarray(3.0)])))
-    r = sample("t r", dist.Gamma(0.5 * jnp.ones(2), 1.0))
+    r = sample("t r", dist.Gamma(jnp.ones(2), 1.0))
     square = chi("t chi", np.array([3.0, 2.0]))
     below = sample("t below", dist.Normal(0, 1))
     root = jnp.diag(jnp.sqrt(square)).at[1, 0].set(below)
-    scales = jnp.stack([slopes, jnp.exp(log_b)]) * jnp.sqrt(4 * r)
+    scales = jnp.stack([slopes, jnp.exp(log_b)]) * jnp.sqrt(2 * r)
     factor = jnp.diag(scales) @ jnp.linalg.inv(root).T
     t = factor @ factor.T
     level = sample("level", dist.Normal(2 * log_b, 1.0))
@@ -76,7 +76,7 @@ def generative(z: np.ndarray) -> None:
     sigma0 = sample("sigma0", dist.Gamma(2.0, 2 * jnp.exp(-2 * log_a)))
     df = jnp.exp(sample("eta", dist.Uniform(0, np.log(300)))) + 2
     n, groups = np.array(SIZES, float), len(SIZES)
-    exponent = 0.35 + 0.4 * sample("exponent white", dist.Normal(0, 1))
+    exponent = 0.3 + 0.45 * sample("exponent white", dist.Normal(0, 1))
     wider = jnp.exp(-0.5 * exponent * (np.log(n) - np.log(n).mean()))[:, None]
     theta = b + wider * sample("theta white", dist.Normal(0, 1).expand([groups, 2])) @ factor.T
     log_variance = level + level_sd * sample("xi", dist.Normal(0, 1).expand([groups]))

@@ -3,7 +3,7 @@
 The model is in ``pooled_density.py``. Hyperprior, proper and weak:
 
     β₁ ~ N(link(c), s²), other β ~ N(0, s²), s = 2.5;   A²/(A² + ω²) ~ U(0, 1), A = ½;
-    γ ~ N(0.35, 0.4²), as of regressions (``inference/population.py``),
+    γ ~ N(0.3, 0.45²), as of regressions (``inference/population.py``),
 
 ω below 1 for shares; c is the mean of the family's own weak prior, which the public bounds give.
 ``priors.Population`` sets s and A. The prior of ω is that of uniform shrinkage (M. Daniels,

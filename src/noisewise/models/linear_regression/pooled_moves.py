@@ -499,7 +499,7 @@ def _covariance_variates(
         chains: how many of each.
     """
     shapes = [
-        np.concatenate([np.full(p, 0.5 * (DEGREES + p)),
+        np.concatenate([np.full(p, 0.5 * (DEGREES + p + 1)),
                         0.5 * (DEGREES + p - 1 + number - np.arange(p))])
         for p, number in numbers
     ]  # fmt: skip
@@ -554,7 +554,7 @@ def _draw_covariance(
     """Draw the factor of T given deviations (p, chain, group) ~ N(0, T), after its scales a."""
     p, chains, _ = off.shape
     inverse = jnp.stack(inverse_diagonal(entries(factor, 2)))
-    scales = (DEGREES * inverse + spread**-2) / variates.scales
+    scales = (DEGREES * inverse + 2 * spread**-2) / variates.scales
     products = [[(off[i] * off[j]).sum(axis=-1, keepdims=True) for j in range(p)] for i in range(p)]
     psi = listed(products)
     for j in range(p):

@@ -9,26 +9,29 @@ in the box, each between 1e-4 and 1e4. Given these, with θ the slopes and the l
 
     B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of the level;   l₀ ~ N(log b², 1);   μ₀ ~ N(0, 1);
     Σ₀ ~ Wishart(d + 3, diag(a²)/(d + 3)), which is zero at zero;
-    log(ν - d - 1) uniform on 0 … log 300;   γ ~ N(0.35, 0.4²);
-    T, w², Ω (and F_c F_cᵀ) by A. Huang, M. P. Wand, "Simple marginally noninformative prior
-    distributions for covariance matrices" (Bayesian Analysis 8, 2013), of scales A: √g b/a_j and b
-    for T, ½ for w, a_j for Ω:
-    T | r ~ InverseWishart(ν_t + p - 1, 2 ν_t diag(1/r)),   r_k ~ InverseGamma(½, A_k⁻²),   ν_t = 2,
+    log(ν - d - 1) uniform on 0 … log 300;   γ ~ N(0.3, 0.45²);
+    T, w², Ω (and F_c F_cᵀ) by a mixture of inverse Wishart laws of scales A: √g b/a_j and b for T,
+    ½ for w, a_j for Ω, with ν_t = 2:
+    T | r ~ InverseWishart(ν_t + p - 1, 2 ν_t diag(1/r)),   r_k ~ InverseGamma(1, 2 A_k⁻²),
 
-so that every deviation is half-t with two degrees of freedom, flat at zero, and
+so that every variance v has A²/(A² + v) uniform on (0, 1) (uniform shrinkage, M. Daniels, Canadian
+Journal of Statistics 27, 1999, as for shares and rates), its deviation the median A, and
 
-    p(T) ∝ |T|^(-(ν_t + 2p)/2) Π_k (1/A_k) (ν_t (T⁻¹)_kk + A_k⁻²)^(-(ν_t + p)/2).
+    p(T) ∝ |T|^(-(ν_t + 2p)/2) Π_k A_k⁻² (ν_t (T⁻¹)_kk + 2 A_k⁻²)^(-(ν_t + p + 1)/2).
+
+(The construction of A. Huang and M. P. Wand, Bayesian Analysis 8, 2013, has r_k of shape ½ and
+deviations that are flat at zero; where noise hides how much groups differ, these were too small.)
 
 With scales in units of the box, groups whose columns use a small part of their bounds were drawn to
 a wrong population, and intervals missed (docs/evidence-small-areas.md).
 
 γ says how much more small groups differ than large ones (``pooled_density.py``). Where the noise
-hides small groups its prior speaks for them: it is that of 67 groupings of real tables without
+hides small groups its prior speaks for them: it is that of 57 groupings of real tables without
 noise (docs/evidence-small-areas.md). With one spread for all sizes, intervals of the smaller half
 of the groups of real tables held about half of their lines.
 
 *Coordinates* φ of ψ: B; the rows of factors in polar form (deviation, direction g), deviations
-themselves for T, F_c, w and Ω, whose density is flat at zero; their logarithms for Σ₀;
+themselves for T, F_c, w and Ω, which may be zero; their logarithms for Σ₀;
 η = log(ν - d - 1); log a, log b, log g; γ. For a p × p factor F of T with rows of length s_j,
 
     dT = 2^p Π_j F_jj^(p+1) / s_j  ds dg      (without 1/s_j for log s_j).
@@ -63,7 +66,7 @@ from noisewise.numerics.matrices import (
 )
 
 DEGREES = 2.0
-"""ν_t: deviations are half-t with two degrees of freedom (chosen)."""
+"""ν_t, which makes shrinkage uniform (chosen)."""
 LOG_VARIANCE_SD = 1.0
 """Deviation of l₀ about log b² (chosen)."""
 LOG_VARIANCE_SPREAD = 0.5
@@ -225,8 +228,8 @@ def inverse_diagonal(factor: Matrix) -> list[jax.Array]:
     return [(column**2).sum() for column in columns]
 
 
-def log_half_t(factor: jax.Array, scale: jax.Array | float) -> jax.Array:
-    """Return the Huang-Wand log density of T (chain, 1), for dT, given T's factor.
+def log_shrinkage(factor: jax.Array, scale: jax.Array | float) -> jax.Array:
+    """Return the log density of T (chain, 1), for dT, given T's factor.
 
     Args:
         factor: of T (p, p, chain, 1).
@@ -236,8 +239,8 @@ def log_half_t(factor: jax.Array, scale: jax.Array | float) -> jax.Array:
     scales = jnp.broadcast_to(scale, (p, *factor.shape[2:]))
     value: jax.Array = -0.5 * (DEGREES + 2 * p) * log_determinant(f)
     for k, inverse in enumerate(inverse_diagonal(f)):
-        value = value - 0.5 * (DEGREES + p) * jnp.log(DEGREES * inverse + scales[k] ** -2)
-        value = value - jnp.log(scales[k])
+        value = value - 0.5 * (DEGREES + p + 1) * jnp.log(DEGREES * inverse + 2 * scales[k] ** -2)
+        value = value - 2 * jnp.log(scales[k])
     return value
 
 
@@ -246,9 +249,9 @@ def log_fit_prior(law: PopulationLaw, prior: PopulationPrior) -> jax.Array:
     spread, coefficients = fit_scales(law, prior)
     value = -0.5 * ((law.coefficients / coefficients) ** 2).sum(axis=(0, 1))
     value = value - len(law.coefficients) * jnp.log(coefficients).sum(axis=0)
-    value = value + log_half_t(law.factor, spread)
+    value = value + log_shrinkage(law.factor, spread)
     if law.parent_factor is not None:
-        value = value + log_half_t(law.parent_factor, spread)
+        value = value + log_shrinkage(law.parent_factor, spread)
     return value
 
 
@@ -276,10 +279,10 @@ def log_hyperprior(phi: jax.Array, shape: PopulationShape, prior: PopulationPrio
         value = value if factor is None else value + _log_volume(entries(factor, 2))
     log_a, log_b = law.log_units[:-2], law.log_units[-2]
     value = value - 0.5 * ((law.level - 2 * log_b) / LOG_VARIANCE_SD) ** 2
-    value = value + log_half_t(law.level_sd[None, None], LOG_VARIANCE_SPREAD)
+    value = value + log_shrinkage(law.level_sd[None, None], LOG_VARIANCE_SPREAD)
     value = value + _log_volume(entries(law.level_sd[None, None], 2))
     value = value - 0.5 * (law.x_mean**2).sum(axis=0) / X_MEAN_SD**2
-    value = value + log_half_t(law.x_spread, x_spread_scale(law))
+    value = value + log_shrinkage(law.x_spread, x_spread_scale(law))
     # The Wishart of Σ₀: |Σ₀|^((df-d-1)/2) with df = d + 3, in logs of its deviations.
     scale = entries(law.x_scale, 2)
     variances = (law.x_scale**2).sum(axis=1)
@@ -325,7 +328,7 @@ def draw_law(
 
     def covariance(scales: np.ndarray) -> jax.Array:
         size = scales.shape[1]
-        r = scales**-2 / rng.standard_gamma(0.5, (number, size))
+        r = 2 * scales**-2 / rng.standard_gamma(1.0, (number, size))
         root = np.eye(size) * np.sqrt(2 * DEGREES / r)[..., None]
         df = np.full(number, DEGREES + size - 1)
         return chains_last(draw_inverse_wishart_factors(rng, root, df))

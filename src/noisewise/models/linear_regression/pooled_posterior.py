@@ -296,7 +296,7 @@ def _between(
 ) -> np.ndarray:
     """Return the median variance (group) between groups of its size about what features say.
 
-    Deviations have half-t tails, so that a mean of their squares may not exist.
+    Deviations have heavy tails in the prior, so that a mean of their squares may not exist.
     """
     own = drawn[f"sd of {name}"].ravel() ** 2
     shared = np.zeros(1)
