@@ -24,6 +24,7 @@ from noisewise.cli.options import (
     read_options,
     read_prior_option,
 )
+from noisewise.cli.public_features import FeaturesFile, ParentColumn, Pool, read_features
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,22 +75,9 @@ def infer(
             "dataset of one ledger.",
         ),
     ] = False,
-    pool: Annotated[
-        bool, typer.Option("--pool", help="Let groups learn from each other: small areas.")
-    ] = False,
-    features: Annotated[
-        Path | None,
-        typer.Option(
-            "--features",
-            metavar="FILE",
-            help="What is public of each pooled group: a CSV file with a row per group, its key in "
-            "the column that is named as in the release.",
-        ),
-    ] = None,
-    parent: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of the features: the larger group of each group."),
-    ] = None,
+    pool: Pool = False,
+    features: FeaturesFile = None,
+    parent: ParentColumn = None,
     groups: Annotated[
         list[str] | None,
         typer.Option("--group", metavar="KEY", help="A group to infer, if not all; repeat."),
@@ -155,26 +143,6 @@ def _kept(keep: str, part: str | None) -> dict[str, Any]:
     if len(numbers) != 2 or not all(n.isascii() and n.isdigit() for n in numbers):
         raise ArgumentError(f"--part: must be like 3/16, the third of sixteen parts, not {part!r}")
     return {"keep": keep, "part": (int(numbers[0]), int(numbers[1]))}
-
-
-def read_features(path: Path | None, release: Release, parent: str | None) -> pd.DataFrame | None:
-    """Return the table of public features; keys stay text, so that no leading zero is lost."""
-    if path is None:
-        return None
-    import pandas as pd
-
-    keys = {} if release.groups is None else {release.groups.column: str}
-    try:
-        table = pd.read_csv(path, dtype={**keys, **({parent: str} if parent else {})})
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise ArgumentError(f"--features: {str(path)!r} cannot be read: {why}") from None
-    if release.groups is not None and release.groups.column not in table.columns:
-        raise ArgumentError(
-            f"--features: {str(path)!r} has no column {release.groups.column!r}, which holds the "
-            "groups' keys"
-        )
-    return table
 
 
 def _typed_keys(given: list[str] | None, release: Release) -> list[Any] | None:

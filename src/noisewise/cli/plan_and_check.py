@@ -40,6 +40,7 @@ from noisewise.cli.options import (
     read_options,
     read_prior_option,
 )
+from noisewise.cli.public_features import FeaturesFile, ParentColumn, Pool, read_features
 from noisewise.models import Model, Owner, Word
 
 if TYPE_CHECKING:
@@ -82,6 +83,15 @@ Parameter = Annotated[
         "--parameter", metavar="NAME", help="Whose width, where --width does not say; the first."
     ),
 ]
+PooledGroups = Annotated[
+    int | None,
+    typer.Option(
+        "--pooled-groups",
+        metavar="G",
+        help="Plan for G groups of --n records each that learn from each other (infer --pool). How "
+        "much they differ is guessed by spread: and a parameter's name, --guess spread:pir=0.1.",
+    ),
+]
 Trials = Annotated[
     int | None,
     typer.Option(
@@ -104,6 +114,7 @@ class PlanRequest:
     parameter: str | None
     prior: Path | None
     trials: int | None
+    pooled_groups: int | None
     seed: int
     page: Path | None
     as_json: bool
@@ -120,6 +131,7 @@ def _own_parameters() -> list[inspect.Parameter]:
         model_commands.keyword("parameter", Parameter),
         model_commands.keyword("prior", PriorFile),
         model_commands.keyword("trials", Trials),
+        model_commands.keyword("pooled_groups", PooledGroups),
         model_commands.keyword("seed", SimulationSeed, default=0),
         model_commands.keyword("page", PageFile),
         model_commands.keyword("as_json", AsJson, default=False),
@@ -177,15 +189,24 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
     with in_shell_words(flags):
         arguments = model_commands.release_arguments(owner, given)
 
+    groups = request.pooled_groups
+    if groups is not None:
+        # Sizes that are public knowledge: each group then has the whole epsilon.
+        arguments["groups"] = {"group": [f"group {i}" for i in range(1, groups + 1)]}
+        if arguments.get("neighbours", "replace-one") == "replace-one":
+            arguments["sizes"] = "public"
+
     def at(epsilon: float) -> Release:
+        blank = release_functions.Blank(size * (groups or 1))
         with in_shell_words(flags):
-            return owner.release(release_functions.Blank(size), **arguments, epsilon=epsilon)
+            return owner.release(blank, **arguments, epsilon=epsilon)
 
     plan = simulate.plan(
         at, size, [parse_number(e, "--epsilon") for e in request.epsilon.split(",")],
         methods=request.method or None, model=request.asked_model,
         guesses=parse_guesses(request.guess, "--guess"),
         prior=prior, trials=request.trials, seed=request.seed,
+        pool=groups is not None,
         width=parse_widths(request.width, "--width"), parameter=request.parameter,
         progress=lines_of_progress("simulated release"),
     )  # fmt: skip
@@ -258,6 +279,9 @@ def check(
     formula: OtherFormula = None,
     prior: PriorFile = None,
     option: ModelOptions = None,
+    pool: Pool = False,
+    features: FeaturesFile = None,
+    parent: ParentColumn = None,
     trials: Annotated[int, typer.Option(help="Simulated releases for every method.")] = 200,
     seed: SimulationSeed = 0,
     out: Annotated[
@@ -280,7 +304,8 @@ def check(
 
     result = simulate.check(
         given, method or None, model=model, prior=read_prior_option(prior), x=x or None, y=y,
-        trials=trials, seed=seed, progress=lines_of_progress("simulated release"),
+        trials=trials, seed=seed, progress=lines_of_progress("simulated release"), pool=pool,
+        features=read_features(features, given, parent), parent=parent,
         **{"formula": formula, **read_options(option)},
     )  # fmt: skip
     if out is not None:

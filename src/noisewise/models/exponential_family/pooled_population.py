@@ -199,8 +199,14 @@ def prior_draws(
 def draw_group(
     rng: np.random.Generator, domain: Domain, linear: np.ndarray, spread: np.ndarray
 ) -> np.ndarray:
-    """Draw a group's parameter from each population."""
-    k = np.clip(np.asarray(concentration(domain, jnp.asarray(spread))), 1e-6, MAX_CONCENTRATION)
+    """Draw the parameter of a group of middling size from each population."""
+    kappa = np.clip(concentration(domain, jnp.asarray(spread)), 1e-6, MAX_CONCENTRATION)
+    return draw_groups(rng, domain, GroupLaw(jnp.asarray(linear), jnp.asarray(kappa)))
+
+
+def draw_groups(rng: np.random.Generator, domain: Domain, law: GroupLaw) -> np.ndarray:
+    """Draw the parameter of every group."""
+    linear, k = np.asarray(law.centre), np.asarray(law.concentration)
     if domain == "positive":
         return np.asarray(rng.gamma(k) * np.exp(linear) / k)
     return np.asarray(rng.beta(k * special.expit(linear), k * special.expit(-linear)))

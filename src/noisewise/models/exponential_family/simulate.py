@@ -7,105 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.models.base import Progress
+from noisewise.models.exponential_family import pooled_simulate
 from noisewise.models.exponential_family.analyst import ANALYST
 from noisewise.models.exponential_family.families import Categorical
-from noisewise.models.exponential_family.family import Family, draw_parameters
+from noisewise.models.exponential_family.family import draw_parameters
+from noisewise.models.exponential_family.pooled_population import PooledProblem
 from noisewise.models.exponential_family.posterior import prior_draws
 from noisewise.models.exponential_family.problem import FamilyProblem
-from noisewise.models.exponential_family.truncation import Interval, joint_moments
+from noisewise.models.exponential_family.simulated_sums import noisy, sums_at
+from noisewise.models.exponential_family.truncation import Interval
+from noisewise.simulate.pooled_trials import PLANNED_TRIALS, PooledTrials
 from noisewise.simulate.trials import (
-    CELLS,
     PRIOR_DRAWS,
     QUIET,
     BatchSimulator,
+    Outcome,
+    Scene,
     Trials,
     check_guesses,
     interval_widths,
     judged_without_noise,
-    noise,
 )
 
-MIN_RECORDS_NORMAL = 20_000
-"""Records above which a sum is drawn from its normal law: the error of that is far below 1 %."""
+AnyProblem = FamilyProblem | PooledProblem
 GUESS_DRAWS = 4001
 """Draws whose median is the guess where none is given (chosen; odd, so that it is one of them)."""
-
-
-def sums_at(
-    rng: np.random.Generator, problem: FamilyProblem, theta: np.ndarray, n: int
-) -> tuple[np.ndarray, float]:
-    """Return what the owner would sum (trial, component), and the share of records outside."""
-    family, cut = problem.family, problem.interval
-    outside = _outside(rng, family, cut, theta)
-    if n > MIN_RECORDS_NORMAL:
-        return _normal_sums(rng, family, cut, theta, n), outside
-    total = np.zeros((len(theta), family.dimension))
-    step = max(1, CELLS // (len(theta) * family.dimension))
-    for begin in range(0, n, step):
-        shape = (len(theta), min(step, n - begin), theta.shape[-1])
-        x = family.records(rng, np.broadcast_to(theta[:, None], shape)).astype(float)
-        total += np.asarray(_contributions(family, cut, jnp.asarray(x)))
-    return total, outside
-
-
-@partial(jax.jit, static_argnums=0)
-def _contributions(family: Family, cut: Interval, x: jax.Array) -> jax.Array:
-    """Return the sum over the second axis of what each record adds."""
-    kept = x if cut.outside == "keep" else jnp.clip(x, cut.lower, cut.upper)
-    t = jax.vmap(jax.vmap(family.statistic))(kept)
-    if cut.outside == "drop":
-        t = t * ((x >= cut.lower) & (x <= cut.upper))[..., None]
-    return t.sum(axis=1)
-
-
-def _outside(rng: np.random.Generator, family: Family, cut: Interval, theta: np.ndarray) -> float:
-    """Return the share of records outside the interval, from 200 of each trial."""
-    if cut.outside == "keep":
-        return 0.0
-    x = family.records(rng, np.broadcast_to(theta[:, None], (len(theta), 200, theta.shape[-1])))
-    return float(((x < float(cut.lower)) | (x > float(cut.upper))).mean())
-
-
-def _normal_sums(
-    rng: np.random.Generator, family: Family, cut: Interval, theta: np.ndarray, n: int
-) -> np.ndarray:
-    """Draw sums (trial, component) from their normal law."""
-    moments = jax.jit(jax.vmap(lambda th: joint_moments(family, cut, family.natural(th))))
-    law = moments(jnp.asarray(theta))
-    d = family.dimension
-    mean, covariance = np.asarray(law.mean)[:, :d], np.asarray(law.covariance)[:, :d, :d]
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0))[:, None]
-    white = np.einsum("tij,tj->ti", root, rng.standard_normal(mean.shape))
-    drawn = n * mean + np.sqrt(n) * white
-    return np.asarray(np.rint(drawn) if family.whole else drawn)
-
-
-def noisy(
-    rng: np.random.Generator, problem: FamilyProblem, sums: np.ndarray, theta: np.ndarray, n: int
-) -> Trials[FamilyProblem]:
-    """Return trials whose exact sums are given, with this problem's noise on them."""
-    whole = problem.family.whole
-    z = sums + noise(rng, problem.scale, problem.mechanism, sums.shape, whole=whole)
-    counted, sizes = None, np.full(len(z), float(n))
-    if problem.counted is not None:
-        if problem.count_scale:
-            own = noise(rng, problem.count_scale, problem.mechanism, (len(z),), whole=whole)
-            counted = n + own
-        else:
-            # Categories: the counts themselves add up to the noisy n.
-            counted = z.sum(axis=1)
-        sizes = np.maximum(np.rint(counted), 1.0)
-    keys = tuple(range(len(z)))
-    many = replace(problem, z=z, n=sizes, counted=counted, keys=keys)
-    return Trials(many, theta, problem.family.names)
 
 
 def guessed(
@@ -178,7 +111,7 @@ class FamilyScene:
         )
 
 
-class FamilySimulator(BatchSimulator[FamilyProblem]):
+class FamilySimulator(BatchSimulator[Any]):
     """Simulated one-column releases for ``check`` and ``plan``."""
 
     analyst = ANALYST
@@ -189,19 +122,41 @@ class FamilySimulator(BatchSimulator[FamilyProblem]):
         best = ANALYST.default_method(release)
         return (best, "naive") if best == "gibbs" else ("exact", "gibbs", "naive")
 
-    def from_prior(
-        self, rng: np.random.Generator, problem: FamilyProblem, trials: int
-    ) -> Trials[FamilyProblem]:
+    def template(self, problem: AnyProblem, n: int | None) -> AnyProblem:
+        """Return the problem with one group of n records; pooled groups stay together."""
+        if isinstance(problem, PooledProblem):
+            return pooled_simulate.with_sizes(problem, n)
+        pooled: FamilyProblem = super().template(problem, n)
+        return pooled
+
+    def planned_trials(self, problem: AnyProblem) -> int:
+        """Return fewer trials where groups are pooled."""
+        pooled = isinstance(problem, PooledProblem)
+        return PLANNED_TRIALS if pooled else super().planned_trials(problem)
+
+    def run(
+        self, trials: Trials[Any], method: str, seed: int, progress: Progress | None = None
+    ) -> Outcome:
+        """Infer all trials as the groups of one batch; of pooled groups one after the other."""
+        if isinstance(trials, PooledTrials):
+            return pooled_simulate.run(trials, seed, progress)
+        return super().run(trials, method, seed, progress)
+
+    def from_prior(self, rng: np.random.Generator, problem: AnyProblem, trials: int) -> Trials[Any]:
         """Draw parameters from the prior, records from the family, and the release's noise."""
+        if isinstance(problem, PooledProblem):
+            return pooled_simulate.from_prior(rng, problem, trials)
         key = jax.random.key(int(rng.integers(2**31)))
         theta = np.asarray(draw_parameters(problem.family, key, problem.conjugate.repeated(trials)))
         n = round(float(problem.n[0]))
         return noisy(rng, problem, sums_at(rng, problem, theta, n)[0], theta, n)
 
     def scene(
-        self, problem: FamilyProblem, n: int, guesses: Mapping[str, float], trials: int, seed: int
-    ) -> FamilyScene:
+        self, problem: AnyProblem, n: int, guesses: Mapping[str, float], trials: int, seed: int
+    ) -> Scene[Any]:
         """Make records at one guessed truth, for every trial of a plan."""
+        if isinstance(problem, PooledProblem):
+            return pooled_simulate.scene(problem, n, guesses, trials, seed)
         rng = np.random.default_rng([seed, 0])
         theta, guess = guessed(problem, guesses)
         many = np.tile(theta, (trials, 1))
@@ -210,14 +165,18 @@ class FamilySimulator(BatchSimulator[FamilyProblem]):
         free, _ = sums_at(rng, uncut, many, n)
         return FamilyScene(problem, n, theta, sums, free, guess, {problem.column: share})
 
-    def settings(self, problem: FamilyProblem) -> dict[str, object]:
+    def settings(self, problem: AnyProblem) -> dict[str, object]:
         """Return what is simulated, for people and files."""
+        what, prior = "", ""
+        if isinstance(problem, PooledProblem):
+            what, prior = f", {len(problem.groups.n)} groups pooled", str(problem.prior)
+            problem = problem.groups
         return {
-            "what": problem.column,
+            "what": problem.column + what,
             "n": round(float(problem.n[0])),
             "mechanism": problem.mechanism,
             "noise_scale": problem.scale,
-            "prior": str(problem.prior),
+            "prior": prior or str(problem.prior),
         }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -16,14 +15,12 @@ from noisewise.models.linear_regression.pooled_density import PopulationLaw
 from noisewise.models.linear_regression.pooled_posterior import PooledQuestion
 from noisewise.models.linear_regression.pooled_start import PooledProblem
 from noisewise.numerics.distributions import draw_inverse_wishart_factors
-from noisewise.simulate.trials import CHAINS, DRAWS, Outcome, Trials
+from noisewise.simulate import pooled_trials
+from noisewise.simulate.pooled_trials import MAX_PROPOSALS, PooledTrials
+from noisewise.simulate.trials import CHAINS, DRAWS, Outcome
 
-PLANNED_TRIALS = 10
-"""Simulated releases of a plan for every ε: each takes as long as an inference (chosen)."""
 REACH = 4
 """Noise scales by which a noisy sum may lie outside what records in the box add up to (chosen)."""
-MAX_PROPOSALS = 100_000
-"""Populations that are drawn before a trial is given up (chosen)."""
 
 
 class DrawnRelease(NamedTuple):
@@ -80,18 +77,9 @@ def _sums(rng: np.random.Generator, drawn: DrawnParameters, n: np.ndarray) -> np
     return sums
 
 
-@dataclass(frozen=True, eq=False)
-class PooledTrials(Trials[PooledQuestion]):
-    """Trials that are whole releases of pooled groups.
-
-    ``truth`` (row, parameter) is of all groups, release after release; or, where ``names`` has
-    parameters of the population, of the first group and of the population of every release.
-    """
-
-    releases: tuple[PooledQuestion, ...] = ()
-
-
-def from_prior(rng: np.random.Generator, question: PooledQuestion, trials: int) -> PooledTrials:
+def from_prior(
+    rng: np.random.Generator, question: PooledQuestion, trials: int
+) -> PooledTrials[PooledQuestion]:
     """Draw populations from the hyperprior, and a release of all groups from each.
 
     Releases whose noisy sums could not come from records in the box are drawn anew, which keeps
@@ -118,32 +106,12 @@ def from_prior(rng: np.random.Generator, question: PooledQuestion, trials: int) 
         shared = question.named(law)
         truths.append([*regression.units.to_user(own), *(float(v[0]) for v in shared.values())])
         names = (*regression.x, "intercept", "sigma2", *shared)
-    return PooledTrials(releases[0], np.array(truths), names, tuple(releases))
+    own_names = (*regression.x, "intercept", "sigma2")
+    return PooledTrials(releases[0], np.array(truths), names, tuple(releases), own_names)
 
 
-def run(trials: PooledTrials, seed: int, progress: Progress | None = None) -> Outcome:
+def run(
+    trials: PooledTrials[PooledQuestion], seed: int, progress: Progress | None = None
+) -> Outcome:
     """Infer every release."""
-    draws, unconverged = [], 0.0
-    for number, question in enumerate(trials.releases):
-        post = question.run(seed + number, CHAINS, DRAWS)
-        own = ("sigma2", "intercept", *question.regression.x)
-        population = post.population.draws if post.population is not None else {}
-        if set(trials.names) == set(own):
-            of_groups = [
-                post.draws[name].reshape(len(post.keys or ()), -1) for name in trials.names
-            ]
-            draws += list(np.stack(of_groups, axis=-1))
-        else:
-            draws.append(
-                np.stack(
-                    [
-                        (post.draws[name][0] if name in own else population[name]).ravel()
-                        for name in trials.names
-                    ],
-                    axis=-1,
-                )
-            )
-        unconverged += not post.converged
-        if progress is not None:
-            progress(number + 1, len(trials.releases))
-    return Outcome(np.stack(draws), unconverged / len(trials.releases))
+    return pooled_trials.run(trials, lambda q, own: q.run(own, CHAINS, DRAWS), seed, progress)

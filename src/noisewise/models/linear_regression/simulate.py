@@ -40,6 +40,7 @@ from noisewise.models.linear_regression.pooled_posterior import PooledQuestion
 from noisewise.models.linear_regression.posterior_draws import draws_before, prior_in_words
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.gram_packing import square_positions, total_positions
+from noisewise.simulate.pooled_trials import PLANNED_TRIALS, PooledTrials
 from noisewise.simulate.trials import (
     CELLS,
     PRIOR_DRAWS,
@@ -346,13 +347,13 @@ class PooledScene:
         """Slopes, intercept, error variance."""
         return (*self.question.regression.x, "intercept", "sigma2")
 
-    def trials(self, problem: PooledQuestion, seed: int) -> pooled_simulate.PooledTrials:
+    def trials(self, problem: PooledQuestion, seed: int) -> PooledTrials[PooledQuestion]:
         """Return trials with that problem's noise on the sums."""
         rng, regression = np.random.default_rng([seed, 1]), problem.regression
         z = _noisy(rng, regression, self.sums, self.n)
         groups = len(regression.n)
         releases = tuple(problem.with_sums(z[i : i + groups]) for i in range(0, len(z), groups))
-        return pooled_simulate.PooledTrials(releases[0], self.truth, self.names, releases)
+        return PooledTrials(releases[0], self.truth, self.names, releases, self.names)
 
     def _without_noise(self, sums: np.ndarray, seed: int, level: float) -> Coverage:
         """Judge the conjugate posterior of exact sums, every group by itself."""
@@ -407,7 +408,7 @@ class RegressionSimulator(BatchSimulator[AnyProblem]):
         self, trials: Trials[Any], method: str, seed: int, progress: Progress | None = None
     ) -> Outcome:
         """Infer all trials as the groups of one batch; of pooled groups one after the other."""
-        if isinstance(trials, pooled_simulate.PooledTrials):
+        if isinstance(trials, PooledTrials):
             return pooled_simulate.run(trials, seed, progress)
         return super().run(trials, method, seed, progress)
 
@@ -432,7 +433,7 @@ class RegressionSimulator(BatchSimulator[AnyProblem]):
         if isinstance(problem, FactorProblem):
             return factor_simulate.planned_trials(problem)
         if isinstance(problem, PooledQuestion):
-            return pooled_simulate.PLANNED_TRIALS
+            return PLANNED_TRIALS
         return super().planned_trials(problem)
 
     def scene(
