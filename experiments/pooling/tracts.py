@@ -49,7 +49,8 @@ def line_law() -> PopulationLaw:
     """
     shear = np.array([[1.0, 0.0], [X_MEAN, 1.0]])
     return PopulationLaw(
-        _chained((shear @ MEAN)[None]), _chained(shear @ np.linalg.cholesky(covariance())), None,
+        _chained([shear @ MEAN, [0.0, 0.0]]),
+        _chained(shear @ np.linalg.cholesky(covariance())), None,
         _chained(LEVEL), _chained(LEVEL_SD), _chained([X_MEAN]), _chained([[X_SD]]),
         _chained([[np.sqrt(X_VARIANCE)]]), _chained(X_DF), _chained(np.zeros(3)),
         _chained(0.0),
@@ -63,7 +64,7 @@ def plane_law() -> PopulationLaw:
     factor = np.linalg.cholesky(correlation * np.outer(sd, sd))
     x_scale = np.linalg.cholesky(np.array([[0.11, 0.03], [0.03, 0.14]]))
     return PopulationLaw(
-        _chained([[0.35, -0.20, -0.10]]), _chained(factor), None,
+        _chained([[0.35, -0.20, -0.10], [0.0, 0.0, 0.0]]), _chained(factor), None,
         _chained(LEVEL), _chained(LEVEL_SD),
         _chained([-0.2, 0.1]), _chained(np.diag([0.20, 0.15])), _chained(x_scale), _chained(20.0),
         _chained(np.zeros(4)), _chained(0.0),

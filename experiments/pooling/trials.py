@@ -44,8 +44,8 @@ def coefficients(post: Any) -> np.ndarray:
 
 
 NAMES = (
-    "mean slope", "mean level", "sd slope", "sd level", "direction", "mean log variance",
-    "sd log variance", "mean x", "sd x", "variance of x", "df",
+    "mean slope", "mean level", "size on slope", "size on level", "sd slope", "sd level",
+    "direction", "mean log variance", "sd log variance", "mean x", "sd x", "variance of x", "df",
 )  # fmt: skip
 """Coordinates of a population of one covariate, but for the units of the hyperprior."""
 

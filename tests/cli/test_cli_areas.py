@@ -56,7 +56,7 @@ def test_pooled_areas_are_inferred_ranked_and_reported(
     for expected in ("What the groups share", "01003", "mostly prior", "drawn towards the others"):
         assert expected in written
     told = json.loads(noisewise(*words, "--json").out)
-    named = ["mean of p", "sd of p", "poverty", "size exponent"]
+    named = ["mean of p", "sd of p", "poverty", "log size", "size exponent"]
     assert [row["parameter"] for row in told["population"]] == named
 
 

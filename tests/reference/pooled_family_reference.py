@@ -14,16 +14,21 @@ from scipy import special
 Array = np.ndarray
 
 SOME_POPULATIONS = 400
-EXPONENTS = np.linspace(0.3 - 2.7 * 0.45, 0.3 + 2.7 * 0.45, 10)
+EXPONENTS = np.linspace(0.3 - 2.5 * 0.45, 0.3 + 2.5 * 0.45, 7)
 """Values of γ: a group of size n has the concentration κ (n / n̄)^γ."""
+EFFECTS = np.linspace(-2.5, 2.5, 7)
+"""Values of ζ: a group's link is shifted by 0.4 ζ h deviations between groups, h its standardised
+log size."""
+ROWS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
 class GridPosterior:
-    """Weights of populations on a grid: rows (β…, ω), γ of each, and their probabilities."""
+    """Weights of populations on a grid: rows (β…, ω), γ and ζ of each, and their probabilities."""
 
     rows: Array
     exponents: Array
+    effects: Array
     weight: Array
     shares: bool
     z: Array
@@ -48,8 +53,11 @@ class GridPosterior:
         even = (np.arange(SOME_POPULATIONS) + 0.5) / SOME_POPULATIONS
         some = np.searchsorted(np.cumsum(self.weight), even)
         for place in some:
-            row, times = self.rows[place], np.exp(self.exponents[place] * self.log_size[group])
-            a, b = conjugate(self.shares, row[:-1] @ self.features[group], row[-1], times)
+            some_rows = self.rows[place : place + 1]
+            linear = links(self.shares, some_rows, self.effects[place], self.features[group],
+                           standard(self.log_size)[group])[0]  # fmt: skip
+            times = np.exp(self.exponents[place] * self.log_size[group])
+            a, b = conjugate(self.shares, linear, some_rows[0, -1], times)
             share = sum_probability(self.shares, s, self.n[group], a, b)
             share = share * noise(self.z[group] - s, self.scale, self.mechanism)
             share /= share.sum()
@@ -61,6 +69,19 @@ class GridPosterior:
                 after = special.gammainc(a + s[heavy], (b + n) * x)
             total += after @ share[heavy] / len(some)
         return total
+
+
+def standard(log_size: Array) -> Array:
+    """Logs of sizes with deviation 1."""
+    return log_size / log_size.std() if log_size.std() > 1e-6 else 0 * log_size
+
+
+def links(shares: bool, rows: Array, effects: Array, features: Array, size: float) -> Array:
+    """The link of a group's mean for every population (β…, ω)."""
+    beta, spread = rows[:, :-1], rows[:, -1]
+    m = special.expit(beta[:, 0])
+    unit = spread / np.sqrt(m * (1 - m)) if shares else spread
+    return np.asarray(beta @ features + 0.4 * unit * effects * size)
 
 
 def noise(d: Array, scale: float, mechanism: str) -> Array:
@@ -95,24 +116,32 @@ def sum_probability(shares: bool, s: Array, n: int, a: Array, b: Array) -> Array
 def grid_posterior(
     axes: list[Array], z: Array, n: Array, scale: float, mechanism: str, *, shares: bool,
     middle: float, coefficient_sd: float, spread_scale: float, sums: int,
-    features: Array | None = None, n_mean: float | None = None,
+    features: Array | None = None, all_sizes: Array | None = None,
 ) -> GridPosterior:  # fmt: skip
-    """The posterior of (β…, ω, γ) on the product of the axes, evenly spaced in β and in ω."""
+    """The posterior of (β…, ω, γ, ζ) on the product of the axes, evenly spaced in β and in ω."""
     u = np.ones((len(z), 1)) if features is None else features
-    log_size = np.log(n) - (np.log(n).mean() if n_mean is None else np.log(n_mean))
-    mesh = np.meshgrid(*axes, EXPONENTS, indexing="ij")
-    *columns, exponents = [m.ravel() for m in mesh]
+    sizes = np.log(np.maximum(n if all_sizes is None else all_sizes, 1))
+    log_size = sizes - sizes.mean()
+    mesh = np.meshgrid(*axes, EXPONENTS, EFFECTS, indexing="ij")
+    *columns, exponents, effects = [m.ravel() for m in mesh]
     rows = np.stack(columns, axis=1)
     beta, spread = rows[:, :-1], rows[:, -1]
     centre = np.append(middle, np.zeros(beta.shape[1] - 1))
     log = -(((beta - centre) / coefficient_sd) ** 2).sum(axis=1) / 2
-    log = log - ((exponents - 0.3) / 0.45) ** 2 / 2
+    log = log - ((exponents - 0.3) / 0.45) ** 2 / 2 - effects**2 / 2
     log = log + np.log(spread) - 2 * np.log1p((spread / spread_scale) ** 2)
     s = np.arange(sums)
-    for g in range(len(z)):
-        a, b = conjugate(shares, beta @ u[g], spread, np.exp(exponents * log_size[g]))
-        given = sum_probability(shares, s, n[g], np.reshape(a, (-1, 1)), np.reshape(b, (-1, 1)))
-        log = log + np.log(given @ noise(z[g] - s, scale, mechanism) + 1e-300)
+    for begin in range(0, len(rows), ROWS_AT_ONCE):
+        some = slice(begin, begin + ROWS_AT_ONCE)
+        for g in range(len(z)):
+            size = standard(log_size)[g]
+            linear = links(shares, rows[some], effects[some], u[g], size)
+            times = np.exp(exponents[some] * log_size[g])
+            a, b = conjugate(shares, linear, spread[some], times)
+            given = sum_probability(shares, s, n[g], np.reshape(a, (-1, 1)), np.reshape(b, (-1, 1)))
+            log[some] += np.log(given @ noise(z[g] - s, scale, mechanism) + 1e-300)
     weight = np.exp(log - log.max())
     weight = weight / weight.sum()
-    return GridPosterior(rows, exponents, weight, shares, z, n, scale, mechanism, u, log_size)
+    return GridPosterior(
+        rows, exponents, effects, weight, shares, z, n, scale, mechanism, u, log_size
+    )

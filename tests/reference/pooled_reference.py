@@ -1,7 +1,7 @@
 """Pooled regressions, plainly: the generative model in NumPy and SciPy, group by group.
 
 a_j² ~ BetaPrime(0.15, ½), b² ~ BetaPrime(½, ½), g/3 ~ BetaPrime(½, ½), each in 1e-4 … 1e4
-B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of levels,
+B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of levels, its last row ~ N(0, 0.4² T), of sizes,
 T | r ~ IW(p + 1, 4 diag(1/r)), r_k ~ IG(1, 2/A_k²),
 A = √g b/a_j of slopes and b of levels: A²/(A² + T_kk) is uniform
 l0 ~ N(log b², 1), w² like T with A = ½, μ0 ~ N(0, 1), Ω like T with A = a_j,
@@ -100,9 +100,12 @@ def draw_law(
     slopes = np.sqrt(g) * b / a
     t_scale = np.append(slopes, b) if spread is None else np.full(p, spread)
     sd = np.append(slopes, 3.0) if coefficients is None else np.full(p, coefficients)
+    t = draw_covariance(rng, p, t_scale)
+    effects = sd * rng.standard_normal((k, p))
+    effects[-1] = 0.4 * draw_normal(rng, np.zeros(p), t)
     return Law(
-        sd * rng.standard_normal((k, p)),
-        draw_covariance(rng, p, t_scale),
+        effects,
+        t,
         draw_covariance(rng, p, t_scale) if nested else None,
         2 * np.log(b) + rng.standard_normal(),
         float(np.sqrt(draw_covariance(rng, 1, 0.5)[0, 0])),

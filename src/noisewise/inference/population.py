@@ -45,6 +45,13 @@ SIZE_EXPONENT = "size exponent"
 SIZE_POWER, SIZE_POWER_SD = 0.3, 0.45
 """Mean and deviation of its prior: those of 57 groupings of real tables
 (``experiments.pooling.group_sizes``; docs/evidence-small-areas.md)."""
+LOG_SIZE = "log size"
+"""The feature that every group has: the logarithm of its size."""
+SIZE_EFFECT = 0.4
+"""Prior deviation of what a standard deviation of log size shifts groups by, in deviations between
+groups: that of 82 parameters of the same groupings."""
+LEAST_SPREAD_OF_SIZES = 1e-6
+"""Deviation of log sizes below which they are taken for alike (chosen)."""
 DECILE = 0.1
 """Share of the groups in the top and in the bottom decile."""
 QUARTILES_APART = 1.3489795
@@ -223,6 +230,12 @@ def log_relative_sizes(n: np.ndarray) -> np.ndarray:
     """Return the log of every group's size over their geometric mean; none counts as one."""
     logs = np.log(np.maximum(n, 1.0))
     return np.asarray(logs - logs.mean())
+
+
+def standard_sizes(log_size: np.ndarray) -> np.ndarray:
+    """Return logs of sizes with deviation 1; zeros where all are alike."""
+    spread = log_size.std()
+    return np.asarray(log_size / spread if spread > LEAST_SPREAD_OF_SIZES else 0 * log_size)
 
 
 # -- what people publish about places --------------------------------------------------------------

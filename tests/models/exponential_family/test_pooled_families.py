@@ -125,13 +125,16 @@ def test_the_population_speaks_for_a_group_without_records() -> None:
     post = pooled.run(pose(shares(n=n)), 4, 4, 2000)
     truth = grid_posterior(
         AXES, Z[:2], n[:2], 2.0, "laplace", shares=True, middle=0.0, coefficient_sd=2.5,
-        spread_scale=0.5, sums=61, features=np.ones((3, 1)), n_mean=float(stats.gmean([30, 60, 1])),
+        spread_scale=0.5, sums=61, features=np.ones((3, 1)), all_sizes=n,
     )  # fmt: skip
     at = np.linspace(0.05, 0.95, 30)
     rows = np.random.default_rng(0).choice(len(truth.rows), 20_000, p=truth.weight)
     beta, spread = truth.rows[rows].T
     # A group without records counts as one of a single record.
-    k = (1 / spread**2 - 1) * stats.gmean([30, 60, 1]) ** -truth.exponents[rows]
+    k = (1 / spread**2 - 1) * np.exp(truth.exponents[rows] * truth.log_size[2])
+    share = special.expit(beta)
+    h = truth.log_size[2] / truth.log_size.std()
+    beta = beta + 0.4 * spread / np.sqrt(share * (1 - share)) * truth.effects[rows] * h
     told = np.random.default_rng(1).beta(k * special.expit(beta), k * special.expit(-beta))
     assert ks(post.draws["p"][2], at, np.searchsorted(np.sort(told), at) / len(told)) < MAX_KS
     assert post.shrinkage["p"][2] < 0.2
@@ -166,13 +169,14 @@ def test_integrals_are_those_of_adaptive_quadrature(spread: float) -> None:
     """Of a likelihood 60 times narrower than the population, and of one 100 times wider."""
     z, n = np.array([7.0, 30_000.0, 0.0]), np.array([30, 100_000, 400])
     table = pooled_density.likelihood_table(shares(z, n))
-    public = pooled_density.PublicGroups(jnp.ones((3, 1)), jnp.array([-0.5, 1.2, -0.7]))
-    law = pooled_density.group_law("unit", jnp.array([-0.9, 0.4, np.log(spread)]), public)
+    sizes = jnp.array([-0.5, 1.2, -0.7])
+    public = pooled_density.PublicGroups(jnp.ones((3, 1)), sizes, sizes / sizes.std())
+    law = pooled_density.group_law("unit", jnp.array([-0.9, 0.3, 0.4, np.log(spread)]), public)
     masses = pooled_density.integrand("unit", table, law).log_masses()
     got = np.asarray(jax.scipy.special.logsumexp(masses, axis=1))
     for g in range(3):
         # The reference: a dense grid over the population's own quantiles and the likelihood's.
-        k, m = float(law.concentration[g]), float(special.expit(-0.9))
+        k, m = float(law.concentration[g]), float(special.expit(law.centre[g]))
         ends = np.clip(stats.beta.ppf([1e-13, 1 - 1e-13], k * m, k * (1 - m)), 1e-80, 1 - 1e-16)
         left, right = special.logit(ends)
         low = float(table.start[g])
@@ -189,11 +193,11 @@ def test_integrals_are_those_of_adaptive_quadrature(spread: float) -> None:
 def test_integrals_of_a_narrow_likelihood_do_not_depend_on_where_a_grid_happens_to_lie() -> None:
     """Populations two hundred times wider, whose coarse points now and then lie within it."""
     table = pooled_density.likelihood_table(shares(np.array([30_000.0]), np.array([100_000])))
-    public = pooled_density.PublicGroups(jnp.ones((1, 1)), jnp.zeros(1))
+    public = pooled_density.PublicGroups(jnp.ones((1, 1)), jnp.zeros(1), jnp.zeros(1))
     v = np.asarray(table.start + table.step * np.arange(1024))
     given = np.exp(np.asarray(table.values[0]))
     for middle in np.linspace(-2.0, 1.0, 60):
-        psi = jnp.array([middle, 0.0, np.log(0.7)])
+        psi = jnp.array([middle, 0.0, 0.0, np.log(0.7)])
         law = pooled_density.group_law("unit", psi, public)
         ours = float(pooled_density.log_marginal("unit", table, law))
         prior = np.asarray(pooled_density.log_density("unit", law, jnp.asarray(v)[None])[0])
@@ -242,7 +246,13 @@ def test_infer_pools_groups_with_features(pooled_areas: Any) -> None:
     assert post.keys == given.groups.keys
     assert post.converged, post.status
     population = post.population.summary()
-    assert list(population.index) == ["mean of p", "sd of p", "poverty", "size exponent"]
+    assert list(population.index) == [
+        "mean of p",
+        "sd of p",
+        "poverty",
+        "log size",
+        "size exponent",
+    ]
     assert population.loc["poverty", "mean"] < 0
     assert "drawn towards the others" in post.status
     table = post.ranks()
@@ -344,8 +354,8 @@ def test_public_features_of_the_release_are_aligned_by_key() -> None:
 def test_populations_keep_all_their_mass(mean: float, spread: float) -> None:
     """Even where most groups have a share that is zero for all that could be seen."""
     law = pooled_density.group_law(
-        "unit", jnp.array([special.logit(mean), 0.3, np.log(spread)]),
-        pooled_density.PublicGroups(jnp.ones((1, 1)), jnp.zeros(1)),
+        "unit", jnp.array([special.logit(mean), 0.1, 0.3, np.log(spread)]),
+        pooled_density.PublicGroups(jnp.ones((1, 1)), jnp.zeros(1), jnp.zeros(1)),
     )  # fmt: skip
     kappa = float(law.concentration[0])
     v, n = np.linspace(-30, 0, 1024), 50

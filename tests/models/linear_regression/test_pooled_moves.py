@@ -157,7 +157,7 @@ def check_move(name: str, mechanism: str, d: int) -> None:
 
     A false alarm has probability 1e-5 for each quantity.
     """
-    both = pooled_states.drawn(2 * CHAINS, SIZES, d, (0, 0, 1, 1, 2, 2), 2).noisy(mechanism)
+    both = pooled_states.drawn(2 * CHAINS, SIZES, d, (0, 0, 1, 1, 2, 2), 3).noisy(mechanism)
     first, other = both.part(slice(CHAINS)), both.part(slice(CHAINS, None))
     phi, position, white, data, setting = first
     for number in range(8):
@@ -185,7 +185,7 @@ def check_move(name: str, mechanism: str, d: int) -> None:
 )
 def test_the_density_of_a_carried_move_has_the_jacobian_of_its_map(name: str) -> None:
     """What a walk accepts by is the change of the joint density and log |dv'/dv| by autodiff."""
-    both = pooled_states.drawn(2 * CHAINS, SIZES, 1, (0, 0, 1, 1, 2, 2), 2).noisy("laplace")
+    both = pooled_states.drawn(2 * CHAINS, SIZES, 1, (0, 0, 1, 1, 2, 2), 3).noisy("laplace")
     phi, position, white, data, setting = both.part(slice(7, 8))
     population, shape = setting.population, setting.shape
     block = population.block(*BLOCKS[name])
@@ -230,7 +230,7 @@ def test_a_random_walk_with_correlated_steps_leaves_the_hyperprior_as_it_is(
     correlation: float,
 ) -> None:
     """A level and a deviation that is often near zero, 4,000 chains that begin in the target."""
-    shape, prior = pooled_population.PopulationShape(1, 1), prior_of(2)
+    shape, prior = pooled_population.PopulationShape(1, 2), prior_of(2)
     chains, rng = 4000, np.random.default_rng(0)
     begin = pooled_population.coordinates_of(pooled_population.draw_law(rng, shape, prior, chains))
     block = shape.block("level", "level_sd")

@@ -2,7 +2,7 @@
 
 The model is in ``pooled_density.py``, its prior in ``pooled_population.py``.
 
-With all θ_g integrated out, (β, γ, log ω) has few dimensions and a smooth posterior. Adaptive
+With all θ_g integrated out, (β, ζ, γ, log ω) has few dimensions and a smooth posterior. Adaptive
 importance sampling (J.-M. Cornuet et al., Scandinavian Journal of Statistics 39, 2012) fits a t law
 to it; independent proposals from it are then accepted or refused by
 Metropolis and Hastings, which makes them exact whatever the fit. Every proposal's density is
@@ -59,7 +59,7 @@ MAX_DOUBLINGS = 4
 
 
 class Target:
-    """The log posterior density of (β…, γ, log ω), for batches."""
+    """The log posterior density of (β…, ζ, γ, log ω), for batches."""
 
     def __init__(self, problem: PooledProblem, table: LikelihoodTable) -> None:
         self.domain, self.table = problem.domain, table
@@ -79,8 +79,8 @@ class Target:
         sd = self.prior.deviation
         mean = self.prior.mean.copy()
         mean[0] = np.clip(np.median(peaks), mean[0] - 2 * sd, mean[0] + 2 * sd)
-        width = [*np.full(len(mean), min(sd, 1.0)), SIZE_POWER_SD, 1.0]
-        start = [*mean, SIZE_POWER, np.log(START_SPREAD * self.prior.scale)]
+        width = [*np.full(len(mean), min(sd, 1.0)), 1.0, SIZE_POWER_SD, 1.0]
+        start = [*mean, 0.0, SIZE_POWER, np.log(START_SPREAD * self.prior.scale)]
         return Proposal(np.array(start), np.diag(width))
 
 
@@ -174,7 +174,7 @@ def independence_chains(
 def sample_population(
     rng: np.random.Generator, problem: PooledProblem, target: Target, chains: int, draws: int
 ) -> tuple[np.ndarray, float]:
-    """Return draws (chain, draw, β…, γ and log ω) and the share of proposals that were accepted.
+    """Return draws (chain, draw, β…, ζ, γ and log ω) and the share of proposals that were accepted.
 
     Judged are the parameters that an analyst is shown. Where they have not converged, the t law is
     fitted again, to all the draws that its last one gave, before the next and longer attempt.
@@ -227,8 +227,8 @@ def run(
 
 def _named(problem: PooledProblem, psi: np.ndarray) -> dict[str, np.ndarray]:
     """Return the population's parameters by name."""
-    name, by_size = problem.groups.family.names[0], bool(problem.public.log_size.any())
-    return named_parameters(problem.domain, name, problem.features, psi, by_size=by_size)
+    name, unit = problem.groups.family.names[0], float(problem.public.log_size.std())
+    return named_parameters(problem.domain, name, problem.features, psi, unit)
 
 
 def _population(problem: PooledProblem, prior: Hyperprior, psi: np.ndarray) -> PopulationPosterior:

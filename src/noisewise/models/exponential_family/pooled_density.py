@@ -1,17 +1,19 @@
 """Groups of one parameter drawn from a population: exact likelihoods, integrals, draws.
 
     z_g | θ_g  as in ``exact.py``,   θ_g ~ Beta(μ_g κ_g, (1-μ_g) κ_g)    shares, link = log odds,
-    link(μ_g) = βᵀu_g,               θ_g ~ Gamma(κ_g, κ_g/μ_g)           rates, link = log,
+    link(μ_g) = βᵀu_g + 0.4 λ ζ h_g,  θ_g ~ Gamma(κ_g, κ_g/μ_g)          rates, link = log,
     κ_g = κ (n_g / n̄)^γ,
 
-with public features u_g, the constant first, and n̄ the geometric mean of the groups' sizes. The
+with public features u_g, the constant first, n̄ the geometric mean of the groups' sizes, and h_g the
+standardised log size, whose effect ζ is in units of the deviation λ between groups on the link's
+scale, ω / √(μ(1-μ)) of shares with average features and ω of rates. The
 spread ω says how much groups of size n̄ differ: of shares ω² = 1/(κ+1), so that sd(θ) is
 ω √(μ(1-μ)), and ω = 1 is the most there can be; of rates ω² = 1/κ, so that sd(θ) = ω μ. ω → 0 is
 complete pooling. Where γ is above zero, small groups differ more than large ones.
 
 The likelihood of each group does not depend on the population. It is computed once, on an even grid
-of the stretched parameter v = link(θ), and its logarithm is interpolated. Given ψ = (β, γ, ω), what
-a group contributes is one integral over v,
+of the stretched parameter v = link(θ), and its logarithm is interpolated. Given ψ = (β, ζ, γ, ω),
+what a group contributes is one integral over v,
 
     ∫ p(z_g | v) p(v | ψ) dv,
 
@@ -24,13 +26,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betaln, gammaln
 
+from noisewise.inference.population import SIZE_EFFECT
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family import exact, parameter_grid
 from noisewise.models.exponential_family.family import Domain
@@ -56,6 +59,8 @@ FARTHEST_DRAW = 700.0
 """Where draws of v end: beyond, a share or rate would be zero in float64."""
 POINTS_AT_ONCE, MAX_BLOCK = 2**18, 64
 """Points of integrands, and populations, that are held in memory together (chosen)."""
+LARGEST_HALF = 5.0
+"""Half of the log odds beyond which the deviation of log odds is taken as there (chosen)."""
 MAX_CONCENTRATION = 1e8
 """κ beyond which groups are taken for alike: their relative spread is below 1e-4 (chosen), and the
 logarithms of gamma functions are still right to 1e-6."""
@@ -143,10 +148,11 @@ class GroupLaw(NamedTuple):
 
 
 class PublicGroups(NamedTuple):
-    """What is public of the groups: features (group, k), and ``log_size``, log n_g / n̄ (group)."""
+    """What is public of the groups: features (group, k), log n_g / n̄ and h (group)."""
 
     features: jax.Array
     log_size: jax.Array
+    standard_size: jax.Array
 
 
 def concentration(domain: Domain, spread: jax.Array) -> jax.Array:
@@ -156,9 +162,19 @@ def concentration(domain: Domain, spread: jax.Array) -> jax.Array:
 
 
 def group_law(domain: Domain, psi: jax.Array, groups: PublicGroups) -> GroupLaw:
-    """Return the law of every group's parameter, given the population, a row (β…, γ, log ω)."""
+    """Return the law of every group's parameter, given the population, a row (β…, ζ, γ, log ω)."""
     kappa = concentration(domain, jnp.exp(psi[-1])) * jnp.exp(psi[-2] * groups.log_size)
-    return GroupLaw(groups.features @ psi[:-2], jnp.clip(kappa, 1e-6, MAX_CONCENTRATION))
+    centre = groups.features @ psi[:-3] + size_effect(domain, psi) * groups.standard_size
+    return GroupLaw(centre, jnp.clip(kappa, 1e-6, MAX_CONCENTRATION))
+
+
+def size_effect(domain: Domain, psi: Any) -> Any:
+    """Return what h adds to the link of a group's mean; populations along the last axis of psi."""
+    spread = jnp.exp(psi[..., -1])
+    if domain == "unit":
+        # 1/√(μ(1-μ)) = 2 cosh(link/2); far out, where shares are 0 or 1, it would overflow.
+        spread = spread * 2 * jnp.cosh(jnp.clip(psi[..., 0] / 2, -LARGEST_HALF, LARGEST_HALF))
+    return SIZE_EFFECT * spread * psi[..., -3]
 
 
 def log_density(domain: Domain, law: GroupLaw, v: jax.Array) -> jax.Array:
@@ -319,7 +335,7 @@ def _blocks(groups: int, psi: np.ndarray) -> list[np.ndarray]:
 def all_log_marginals(
     domain: Domain, table: LikelihoodTable, groups: PublicGroups, psi: np.ndarray
 ) -> np.ndarray:
-    """Return the log marginal likelihood of each population, a row (β…, γ, log ω)."""
+    """Return the log marginal likelihood of each population, a row (β…, ζ, γ, log ω)."""
     blocks = _blocks(len(groups.features), psi)
     parts = [_log_marginals(domain, table, groups, jnp.asarray(b)) for b in blocks]
     return np.concatenate(parts)[: len(psi)]
@@ -328,7 +344,7 @@ def all_log_marginals(
 def all_group_draws(
     key: jax.Array, domain: Domain, table: LikelihoodTable, groups: PublicGroups, psi: np.ndarray
 ) -> np.ndarray:
-    """Draw v (population, group) given each population, a row (β…, γ, log ω)."""
+    """Draw v (population, group) given each population, a row (β…, ζ, γ, log ω)."""
     blocks = _blocks(len(groups.features), psi)
     keys = jax.random.split(key, len(blocks))
     pairs = zip(keys, blocks, strict=True)

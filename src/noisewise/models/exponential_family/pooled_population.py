@@ -3,7 +3,7 @@
 The model is in ``pooled_density.py``. Hyperprior, proper and weak:
 
     β₁ ~ N(link(c), s²), other β ~ N(0, s²), s = 2.5;   A²/(A² + ω²) ~ U(0, 1), A = ½;
-    γ ~ N(0.3, 0.45²), as of regressions (``inference/population.py``),
+    ζ ~ N(0, 1), γ ~ N(0.3, 0.45²), as of regressions (``inference/population.py``),
 
 ω below 1 for shares; c is the mean of the family's own weak prior, which the public bounds give.
 ``priors.Population`` sets s and A. The prior of ω is that of uniform shrinkage (M. Daniels,
@@ -25,12 +25,15 @@ from scipy import special
 
 from noisewise.artifact import ArgumentError
 from noisewise.inference.population import (
+    LEAST_SPREAD_OF_SIZES,
+    LOG_SIZE,
     SIZE_EXPONENT,
     SIZE_POWER,
     SIZE_POWER_SD,
     PopulationPosterior,
     PublicFeatures,
     log_relative_sizes,
+    standard_sizes,
 )
 from noisewise.models.exponential_family.family import TINY, Domain, draw_parameters
 from noisewise.models.exponential_family.pooled_density import (
@@ -38,6 +41,7 @@ from noisewise.models.exponential_family.pooled_density import (
     GroupLaw,
     PublicGroups,
     concentration,
+    size_effect,
 )
 from noisewise.models.exponential_family.problem import FamilyProblem
 from noisewise.priors import Population
@@ -67,7 +71,8 @@ class PooledProblem:
     def public(self) -> PublicGroups:
         """Return what is public of the groups; of secret sizes, as the release says them."""
         log_size = log_relative_sizes(self.groups.n) * self.prior.by_size
-        return PublicGroups(jnp.asarray(self.features.values), jnp.asarray(log_size))
+        standard = standard_sizes(log_size)
+        return PublicGroups(*map(jnp.asarray, (self.features.values, log_size, standard)))
 
 
 def population_prior(given: Any) -> Population:
@@ -120,22 +125,23 @@ class Hyperprior:
     largest: float
 
     def log_density(self, psi: np.ndarray) -> np.ndarray:
-        """Return the log density of (β…, γ, log ω) along the last axis, up to a constant."""
-        beta, spread = psi[..., :-2], np.exp(psi[..., -1])
+        """Return the log density of (β…, ζ, γ, log ω) along the last axis, up to a constant."""
+        beta, spread = psi[..., :-3], np.exp(psi[..., -1])
         normal = -(((beta - self.mean) / self.deviation) ** 2).sum(axis=-1) / 2
+        normal = normal - psi[..., -3] ** 2 / 2
         normal = normal - ((psi[..., -2] - SIZE_POWER) / SIZE_POWER_SD) ** 2 / 2
         # The density of ω is ω/(1 + ω²/A²)²; one more ω is the Jacobian of its logarithm.
         shrinking = 2 * psi[..., -1] - 2 * np.log1p((spread / self.scale) ** 2)
         return np.asarray(np.where(spread < self.largest, normal + shrinking, -np.inf))
 
     def draw(self, rng: np.random.Generator, number: int) -> np.ndarray:
-        """Draw (number, β…, γ and log ω)."""
+        """Draw (number, β…, ζ, γ and log ω)."""
         beta = self.mean + self.deviation * rng.standard_normal((number, len(self.mean)))
         least = 1 / (1 + (self.largest / self.scale) ** 2)
         factor = least + (1 - least) * (1 - rng.random(number))
         spread = self.scale * np.sqrt(np.maximum(1 / factor - 1, TINY))
         exponent = SIZE_POWER + SIZE_POWER_SD * rng.standard_normal(number)
-        return np.column_stack([beta, exponent, np.log(spread)])
+        return np.column_stack([beta, rng.standard_normal(number), exponent, np.log(spread)])
 
 
 def hyperprior(problem: PooledProblem) -> Hyperprior:
@@ -152,7 +158,7 @@ def hyperprior(problem: PooledProblem) -> Hyperprior:
 
 
 def named_parameters(
-    domain: Domain, name: str, features: PublicFeatures, psi: np.ndarray, *, by_size: bool
+    domain: Domain, name: str, features: PublicFeatures, psi: np.ndarray, size_unit: float
 ) -> dict[str, np.ndarray]:
     """Return the population in people's units: mean and sd at mean features, then coefficients.
 
@@ -160,13 +166,16 @@ def named_parameters(
         domain: where the groups' parameter lives.
         name: of the groups' parameter.
         features: the public ones.
-        psi: (β…, γ, log ω) along the last axis.
-        by_size: whether sizes matter, and γ with them.
+        psi: (β…, ζ, γ, log ω) along the last axis.
+        size_unit: the deviation of log sizes; zero where sizes do not matter.
     """
     mean, sd = mean_and_sd(domain, psi[..., 0], np.exp(psi[..., -1]))
     pairs = zip(features.names, features.unit, strict=True)
     slopes = {feature: psi[..., i] / unit for i, (feature, unit) in enumerate(pairs, start=1)}
-    sizes = {SIZE_EXPONENT: psi[..., -2]} if by_size else {}
+    sizes = {}
+    if size_unit > LEAST_SPREAD_OF_SIZES:
+        sizes[LOG_SIZE] = np.asarray(size_effect(domain, psi)) / size_unit
+        sizes[SIZE_EXPONENT] = psi[..., -2]
     return {f"mean of {name}": mean, f"sd of {name}": sd, **slopes, **sizes}
 
 

@@ -63,7 +63,7 @@ def from_prior(
 ) -> PooledTrials[PooledProblem]:
     """Draw populations from the hyperprior, and a release of all groups from each."""
     prior, name = hyperprior(problem), problem.groups.family.names[0]
-    by_size = bool(np.asarray(problem.public.log_size).any())
+    size_unit = float(problem.public.log_size.std())
     releases, truths = [], []
     for psi in prior.draw(rng, trials):
         theta = draw_groups(
@@ -71,7 +71,7 @@ def from_prior(
         )
         sums, _ = sums_at(rng, problem.groups, theta[:, None], np.rint(problem.groups.n))
         releases.append(_release(rng, problem, theta, sums))
-        shared = named_parameters(problem.domain, name, problem.features, psi, by_size=by_size)
+        shared = named_parameters(problem.domain, name, problem.features, psi, size_unit)
         truths.append([theta[0], *(float(v) for v in shared.values())])
     names = (name, *shared)
     return PooledTrials(releases[0], np.array(truths), names, tuple(releases), (name,))
@@ -150,7 +150,7 @@ def scene(
     relative = deviation / (largest if unit else mean)
     link = np.log(mean / (1 - mean)) if unit else np.log(mean)
     many = replace(problem, prior=replace(problem.prior, by_size=False))
-    psi = np.array([link, *np.zeros(problem.features.values.shape[1] - 1), 0.0, np.log(relative)])
+    psi = np.array([link, *np.zeros(problem.features.values.shape[1] + 1), np.log(relative)])
     law = group_law(problem.domain, jnp.asarray(psi), many.public)
     theta = np.concatenate([draw_groups(rng, problem.domain, law) for _ in range(trials)])
     sums, share = sums_at(rng, problem.groups, theta[:, None], n)

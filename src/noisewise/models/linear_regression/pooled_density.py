@@ -1,7 +1,8 @@
 """The density of one group's records given the population that the groups are drawn from.
 
 Records of group g, in the box: x ~ N(μ_g, τ_g²), y | x ~ N(θ_gᵀ(x, 1), σ_g²). The population, with
-public features u_g (k numbers, the first of them 1) and, where groups lie in parents, c = c(g):
+public features u_g (k numbers, 1 first and the standardised log size last) and, where groups lie
+in parents, c = c(g):
 
     θ_g ~ N(Bᵀu_g + F_c ω_c, r_g² T)    log σ_g² = l₀ + w ξ_g    μ_g = μ₀ + L_Ω ζ_g
     τ_g² ~ InverseWishart(ν Σ₀, ν),    ω, ξ and ζ standard normal,

@@ -147,7 +147,7 @@ def setting_of(problem: PooledProblem) -> Setting:
     """Return the shapes and mechanisms of a problem."""
     regression = problem.regression
     d = len(regression.x)
-    population = PopulationShape(d, problem.features.shape[1], problem.parents is not None)
+    population = PopulationShape(d, problem.regressors.shape[1], problem.parents is not None)
     mechanisms = (regression.mechanism, *(o.mechanism for o in regression.others))
     return Setting(full_rank(d + 1, noisy_n=regression.noisy_n), population, mechanisms)
 
@@ -159,7 +159,7 @@ def _data(problem: PooledProblem) -> GroupData:
         jnp.asarray(regression.z.T[:, None]),
         jnp.asarray(regression.n[None]),
         jnp.asarray(regression.noise_scale),
-        jnp.asarray(problem.features.T[:, None]),
+        jnp.asarray(problem.regressors.T[:, None]),
         jnp.asarray(problem.log_size[None]),
         None if problem.parents is None else jnp.asarray(problem.parents),
         tuple((jnp.asarray(o.z.T[:, None]), jnp.asarray(o.noise_scale)) for o in regression.others),

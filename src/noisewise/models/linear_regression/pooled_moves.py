@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
+from noisewise.inference.population import SIZE_EFFECT
 from noisewise.models.linear_regression import pooled_density as density
 from noisewise.models.linear_regression.coordinates import Shape
 from noisewise.models.linear_regression.pooled_density import (
@@ -443,7 +444,7 @@ def conjugate_moves(
     p, d, chains = len(theta), len(law.x_mean), theta.shape[1]
     nested = law.parent_factor is not None
     number = theta.shape[-1]
-    numbers = [(p, number), (1, number), (d, number)]
+    numbers = [(p, number + 1), (1, number), (d, number)]
     numbers += [(p, groups.parents.shape[-1])] if nested else []
     variates = _covariance_variates(jax.random.fold_in(key, 0), numbers, chains)
     white = jax.random.normal(jax.random.fold_in(key, 1), (1 + d, chains, 1))
@@ -452,7 +453,9 @@ def conjugate_moves(
     mu = jnp.broadcast_to(mu, (d, *theta.shape[1:]))
     spread, _ = fit_scales(law, prior)
     off = theta - density.centre_of(law, groups.parents, data)
-    off = off / density.relative_spread(law, data)
+    # The effect of sizes has T in its prior, like one more group.
+    effect = law.coefficients[-1] / SIZE_EFFECT
+    off = jnp.concatenate([off / density.relative_spread(law, data), effect], axis=-1)
     new = law._replace(factor=_draw_covariance(variates[0], off, law.factor, spread))
     values = jnp.broadcast_to(log_variance, theta.shape[1:])[None]
     level = _draw_mean(
@@ -581,15 +584,17 @@ def draw_coefficients(
     information, score = _information(groups, law, data)
     (k, p), (_, sd) = law.coefficients.shape[:2], fit_scales(law, prior)
 
+    inverse = [solve_lower(entries(law.factor, 2), e) for e in np.eye(p).astype(object)]
+    rows = listed([list(c) for c in inverse])
+    of_size = stacked(times_transposed(rows, rows)) / SIZE_EFFECT**2
+    of_features = jnp.eye(p)[..., None, None] * sd**-2
+
     def one(i: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         coefficients, score = now
         u = data.features[i]
         h = (information * u**2).sum(axis=-1, keepdims=True)
         right = (score * u).sum(axis=-1, keepdims=True) + (h * coefficients[i]).sum(axis=1)
-        whole = entries(h, 2)
-        for j in range(p):
-            whole[j, j] = whole[j, j] + sd[j] ** -2
-        root = cholesky(whole)
+        root = cholesky(entries(h + jnp.where(i < k - 1, of_features, of_size), 2))
         white = jax.random.normal(jax.random.fold_in(key, i), (p, *right.shape[1:]))
         drawn = stacked(solve_upper(root, solve_lower(root, entries(right, 1)) + entries(white, 1)))
         change = drawn - coefficients[i]

@@ -7,7 +7,8 @@ covariate has an unknown scale a_j, the response's error b, and slopes an unknow
 
 in the box, each between 1e-4 and 1e4. Given these, with θ the slopes and the level at μ₀,
 
-    B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of the level;   l₀ ~ N(log b², 1);   μ₀ ~ N(0, 1);
+    B ~ N(0, g b²/a_j²) of slopes, N(0, 3²) of the level; its last row, the effect of the groups'
+    sizes, ~ N(0, 0.4² T);   l₀ ~ N(log b², 1);   μ₀ ~ N(0, 1);
     Σ₀ ~ Wishart(d + 3, diag(a²)/(d + 3)), which is zero at zero;
     log(ν - d - 1) uniform on 0 … log 300;   γ ~ N(0.3, 0.45²);
     T, w², Ω (and F_c F_cᵀ) by a mixture of inverse Wishart laws of scales A: √g b/a_j and b for T,
@@ -45,7 +46,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference.population import SIZE_POWER, SIZE_POWER_SD
+from noisewise.inference.population import SIZE_EFFECT, SIZE_POWER, SIZE_POWER_SD
 from noisewise.models.linear_regression.pooled_density import PopulationLaw
 from noisewise.models.linear_regression.scale_free import (
     COVARIATE_SCALE,
@@ -60,6 +61,7 @@ from noisewise.numerics.distributions import (
 )
 from noisewise.numerics.matrices import (
     Matrix,
+    dot,
     entries,
     log_determinant,
     solve_lower,
@@ -115,7 +117,7 @@ def x_spread_scale(law: PopulationLaw) -> jax.Array:
 
 
 class PopulationShape(NamedTuple):
-    """Covariates d, features k (the constant among them), and whether groups have parents."""
+    """Covariates d, features k (constant and size among them), and whether groups have parents."""
 
     d: int
     k: int
@@ -247,8 +249,12 @@ def log_shrinkage(factor: jax.Array, scale: jax.Array | float) -> jax.Array:
 def log_fit_prior(law: PopulationLaw, prior: PopulationPrior) -> jax.Array:
     """Return the log density of B, T and F_c F_cᵀ (chain, 1)."""
     spread, coefficients = fit_scales(law, prior)
-    value = -0.5 * ((law.coefficients / coefficients) ** 2).sum(axis=(0, 1))
-    value = value - len(law.coefficients) * jnp.log(coefficients).sum(axis=0)
+    features, size = law.coefficients[:-1], law.coefficients[-1]
+    value = -0.5 * ((features / coefficients) ** 2).sum(axis=(0, 1))
+    value = value - len(features) * jnp.log(coefficients).sum(axis=0)
+    factor = entries(law.factor, 2)
+    white = solve_lower(factor, entries(size / SIZE_EFFECT, 1))
+    value = value - 0.5 * dot(white, white) - log_determinant(factor)
     value = value + log_shrinkage(law.factor, spread)
     if law.parent_factor is not None:
         value = value + log_shrinkage(law.parent_factor, spread)
@@ -341,9 +347,14 @@ def draw_law(
     own = np.column_stack([slopes, b]), np.column_stack([slopes, level])
     spread, sd = (np.where(np.isnan(g), o, g) for g, o in zip(given, own, strict=True))
     scatter = draw_bartlett_factors(rng, np.full(number, d + 3.0), d, d)
+    coefficients = sd[:, None] * rng.standard_normal((number, shape.k, p))
+    factor = covariance(spread)
+    lower = np.moveaxis(np.asarray(factor)[..., 0], -1, 0)
+    white = rng.standard_normal((number, p))
+    coefficients[:, -1] = SIZE_EFFECT * np.einsum("cij,cj->ci", lower, white)
     return PopulationLaw(
-        chains_last(sd[:, None] * rng.standard_normal((number, shape.k, p))),
-        covariance(spread),
+        chains_last(coefficients),
+        factor,
         covariance(spread) if shape.nested else None,
         chains_last(2 * np.log(b) + LOG_VARIANCE_SD * rng.standard_normal(number)),
         covariance(np.full((number, 1), LOG_VARIANCE_SPREAD))[0, 0],

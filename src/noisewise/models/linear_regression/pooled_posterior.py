@@ -6,7 +6,8 @@ coefficients, and, where groups lie in parents, deviations and correlations betw
 log σ², and of the means of the covariates within groups, it has mean and sd as well; of the
 covariates' spread within groups the typical one and ``likeness``, ν: the larger, the more alike.
 Deviations of coefficients are those between groups of middling size (the geometric mean of all
-sizes); ``size exponent``: the variance falls as the size to this power.
+sizes); ``size exponent``: the variance falls as the size to this power. ``log size on c``: what a
+unit of log size adds to coefficient c.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisewise.artifact import ArgumentError
-from noisewise.inference.population import SIZE_EXPONENT, PopulationPosterior, PublicFeatures
+from noisewise.inference.population import (
+    LEAST_SPREAD_OF_SIZES,
+    LOG_SIZE,
+    SIZE_EXPONENT,
+    PopulationPosterior,
+    PublicFeatures,
+)
 from noisewise.inference.results import ESS, RHAT
 from noisewise.models.base import Progress
 from noisewise.models.linear_regression import pooled_exact, pooled_population
@@ -111,7 +118,9 @@ class PooledQuestion:
     def named(self, law: PopulationLaw) -> dict[str, np.ndarray]:
         """Return the population's parameters by name, in the user's units."""
         drawn = population_draws(law, self.regression, self.features)
-        if self.problem.log_size.any():
+        unit = float(self.problem.log_size.std())
+        if unit > LEAST_SPREAD_OF_SIZES:
+            drawn |= _effect_of_size(law, self.regression, unit)
             drawn[SIZE_EXPONENT] = np.asarray(law.size_exponent)[..., 0]
         return drawn
 
@@ -177,7 +186,8 @@ def population_draws(
     back = np.linalg.inv(matrix)
     turn = rotated(features.values)[1]
     lines = with_x_mean(law, jnp.zeros_like(law.x_mean))
-    coefficients = np.einsum("ij,jp...->ip...", turn, np.asarray(lines.coefficients)[..., 0])
+    own = np.asarray(lines.coefficients)[:-1, ..., 0]
+    coefficients = np.einsum("ij,jp...->ip...", turn, own)
     user = np.einsum("pq,kq...->kp...", back, coefficients)
     mean = user[0] - (back @ offset)[:, None]
     draws = {f"mean of {name}": mean[i] for i, name in enumerate(names)}
@@ -196,6 +206,17 @@ def population_draws(
         draws[f"{name} within groups"] = half[j] * np.sqrt((x_scale[j] ** 2).sum(axis=0))
     draws["likeness of covariates within groups"] = np.asarray(law.x_df)[..., 0]
     return draws
+
+
+def _effect_of_size(
+    law: PopulationLaw, problem: RegressionProblem, unit: float
+) -> dict[str, np.ndarray]:
+    """Return what a unit of log size adds to every coefficient, in the user's units."""
+    lines = with_x_mean(law, jnp.zeros_like(law.x_mean))
+    back = np.linalg.inv(problem.units.to_box[0])
+    user = np.einsum("pq,q...->p...", back, np.asarray(lines.coefficients)[-1, ..., 0]) / unit
+    names = (*problem.x, "intercept")
+    return {f"{LOG_SIZE} on {name}": user[i] for i, name in enumerate(names)}
 
 
 def _spread(

@@ -43,7 +43,7 @@ def draw_release(
     regression, groups, p = problem.regression, len(problem.regression.n), len(factor)
     wider = np.exp(-0.5 * only(law.size_exponent) * problem.log_size)
     white = rng.standard_normal((groups, p)) * wider[:, None]
-    theta = problem.features @ b + white @ factor.T
+    theta = problem.regressors @ b + white @ factor.T
     if law.parent_factor is not None and problem.parents is not None:
         white = rng.standard_normal((problem.parents.max() + 1, p))
         theta = theta + (white @ only(law.parent_factor).T)[problem.parents]

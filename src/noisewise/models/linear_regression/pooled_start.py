@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisewise.inference.population import SIZE_POWER, log_relative_sizes
+from noisewise.inference.population import SIZE_POWER, log_relative_sizes, standard_sizes
 from noisewise.models.linear_regression.initial_values import (
     DrawnParameters,
     DrawnStatistics,
@@ -52,6 +52,11 @@ class PooledProblem:
         """Return the logs of the groups' sizes less their mean; zeros where they do not matter."""
         return log_relative_sizes(self.regression.n) * self.by_size
 
+    @property
+    def regressors(self) -> np.ndarray:
+        """Return the features, and standardised logs of sizes last (group, k + 1)."""
+        return np.column_stack([self.features, standard_sizes(self.log_size)])
+
 
 def _overall(problem: RegressionProblem) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance (q) of all records together, made valid."""
@@ -66,7 +71,7 @@ def start_law(rng: np.random.Generator, problem: PooledProblem, chains: int) -> 
     """Return populations at which chains start."""
     mean, covariance = _overall(problem.regression)
     d = len(mean) - 1
-    p, k = d + 1, problem.features.shape[1]
+    p, k = d + 1, problem.regressors.shape[1]
     slopes = np.linalg.solve(covariance[:d, :d], covariance[:d, d])
     residual = max(covariance[d, d] - slopes @ covariance[:d, d], 1e-3)
     spread = 0.5 * np.sqrt(residual)
@@ -112,7 +117,7 @@ def _drawn(
         return np.moveaxis(np.asarray(array)[..., 0], -1, 0)
 
     white = rng.standard_normal((groups, chains, d + 1))
-    centre = np.einsum("gk,ckp->gcp", problem.features, by_chain(law.coefficients))
+    centre = np.einsum("gk,ckp->gcp", problem.regressors, by_chain(law.coefficients))
     wider = np.exp(-0.5 * problem.log_size[:, None] * by_chain(law.size_exponent))
     theta = centre + wider[..., None] * np.einsum("cij,gcj->gci", by_chain(law.factor), white)
     theta[..., d] -= np.einsum("gcj,cj->gc", theta[..., :d], by_chain(law.x_mean))
