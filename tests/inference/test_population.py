@@ -9,10 +9,13 @@ import pytest
 import noisewise as nw
 from noisewise.artifact import ArgumentError
 from noisewise.inference.population import (
+    SIZE_EXPONENT,
     PopulationPosterior,
     exceedance,
+    log_relative_sizes,
     public_features,
     ranks,
+    standard_sizes,
 )
 
 RNG = np.random.default_rng(7)
@@ -162,3 +165,23 @@ def test_the_prior_of_a_population_is_checked() -> None:
         nw.priors.Population(spread={"pir": -1})
     with pytest.raises(ValueError, match="prior: coefficients must be a finite number"):
         nw.priors.Population(coefficients=float("inf"))
+    with pytest.raises(ValueError, match="prior: by_size must be True or False, not 1"):
+        nw.priors.Population(by_size=1)  # type: ignore[arg-type]
+
+
+def test_sizes_are_relative_to_their_geometric_mean_and_none_counts_as_one() -> None:
+    logs = log_relative_sizes(np.array([0.0, 1.0, 100.0]))
+    assert np.exp(logs[2] - logs[0]) == pytest.approx(100)
+    assert logs[0] == logs[1]
+    assert logs.sum() == pytest.approx(0)
+    assert standard_sizes(logs).std() == pytest.approx(1)
+    assert not standard_sizes(log_relative_sizes(np.full(4, 7.0))).any()
+
+
+def test_it_is_said_where_small_groups_rest_on_other_tables() -> None:
+    rng = np.random.default_rng(0)
+    before = {SIZE_EXPONENT: rng.normal(0.3, 0.45, 4000)}
+    hidden = PopulationPosterior({SIZE_EXPONENT: rng.normal(0.3, 0.4, (4, 500))}, before)
+    seen = PopulationPosterior({SIZE_EXPONENT: rng.normal(0.8, 0.1, (4, 500))}, before)
+    assert "does not say whether small groups differ more" in hidden.cautions[0]
+    assert not seen.cautions

@@ -375,3 +375,36 @@ def test_populations_keep_all_their_mass(mean: float, spread: float) -> None:
     for low in (-100.0, -10.0, 0.0):
         below = special.betainc(a, b, special.expit(low))
         assert abs(float((drawn < low).mean()) - below) < 0.04
+
+
+def test_small_groups_that_noise_hides_are_wider_where_they_may_differ_more() -> None:
+    rng = np.random.default_rng(8)
+    n = np.array([40] * 12 + [2000] * 12)
+    p = rng.beta(40, 60, 24)
+    given = shares(rng.binomial(n, p).astype(float), n, scale=40.0)
+    widths = {}
+    for by_size in (True, False):
+        post = pooled.run(pose(given, features=PublicFeatures(np.ones((24, 1))), by_size=by_size),
+                          0, 4, 500)  # fmt: skip
+        low, high = np.quantile(post.draws["p"].reshape(24, -1), [0.025, 0.975], axis=1)
+        widths[by_size] = (high - low)[:12].mean()
+        assert post.population is not None
+        names = {"log size", "size exponent"}
+        assert names & set(post.population.draws) == (names if by_size else set())
+    assert widths[True] > 1.15 * widths[False]
+
+
+def test_the_mean_may_depend_on_the_size() -> None:
+    """Large groups with large shares, small ones with small shares that the noise hides."""
+    n = np.repeat(np.geomspace(20, 5000, 30).astype(int), 2)
+    p = special.expit(-2.5 + 0.4 * np.log(n))
+    rng = np.random.default_rng(9)
+    given = shares(rng.binomial(n, p).astype(float), n, scale=10.0)
+    errors = {}
+    for by_size in (True, False):
+        post = pooled.run(pose(given, features=PublicFeatures(np.ones((60, 1))), by_size=by_size),
+                          0, 4, 500)  # fmt: skip
+        drawn = post.draws["p"].reshape(60, -1)
+        errors[by_size] = np.abs(np.median(drawn, axis=1) - p)[:20].mean()
+    assert errors[True] < 0.6 * errors[False]
+    assert post.population is not None

@@ -46,8 +46,9 @@ TABLE_DEPTH = 24.0
 """Logarithms below its peak to which a likelihood is tabulated: e^-24 is 4e-11."""
 LEAST_LOG_LIKELIHOOD = -80.0
 """Below the peak, what zero counts as: between two modes a logarithm must be finite (chosen)."""
-WINDOW_DEPTH = 14.0
-"""Logarithms below the peak that count in an integral: e^-14 is 8e-7."""
+WINDOW_DEPTH = 11.0
+"""Logarithms below the peak that count in an integral: e^-11 is 2e-5, and beyond are straight tails
+(chosen: with 14, integrals of very unlike groups had steps too wide for their likelihoods)."""
 COARSE_POINTS, FINE_POINTS = 48, 128
 """Points over each of likelihood and population, and over their product (chosen: with them
 integrals are right to 2e-4 over the prior of populations)."""
@@ -188,7 +189,7 @@ def log_density(domain: Domain, law: GroupLaw, v: jax.Array) -> jax.Array:
 
 
 def _population_window(domain: Domain, law: GroupLaw) -> tuple[jax.Array, jax.Array]:
-    """Return ends in v beyond which the population's density is below e^-14 of its peak."""
+    """Return ends in v beyond which the population's density is below e^-11 of its peak."""
     k = law.concentration
     if domain == "positive":
         slope_left, slope_right, curvature = k, k, k

@@ -254,7 +254,7 @@ def log_fit_prior(law: PopulationLaw, prior: PopulationPrior) -> jax.Array:
     value = value - len(features) * jnp.log(coefficients).sum(axis=0)
     factor = entries(law.factor, 2)
     white = solve_lower(factor, entries(size / SIZE_EFFECT, 1))
-    value = value - 0.5 * dot(white, white) - log_determinant(factor)
+    value = value - 0.5 * (dot(white, white) + log_determinant(factor))
     value = value + log_shrinkage(law.factor, spread)
     if law.parent_factor is not None:
         value = value + log_shrinkage(law.parent_factor, spread)
