@@ -243,3 +243,38 @@ def test_a_random_walk_with_correlated_steps_leaves_the_hyperprior_as_it_is(
     phi, _ = pooled_moves.random_walk(white, log_uniform, begin, nothing, block, step, prior, shape)
     for row in block:
         assert stats.ks_2samp(np.asarray(begin)[row], np.asarray(phi)[row]).pvalue > 1e-4
+
+
+def test_the_prior_of_the_effect_of_sizes_is_normal_with_the_covariance_between_groups() -> None:
+    rng = np.random.default_rng(4)
+    prior, effects = prior_of(2), rng.standard_normal((2, 2))
+    shape = pooled_population.PopulationShape(1, 2)
+    laws = pooled_population.draw_law(rng, shape, prior, 2)
+
+    def value(chain: int, effect: np.ndarray) -> float:
+        law = jax.tree.map(lambda a: a[..., chain : chain + 1, :], laws)
+        rows = law.coefficients.at[-1].set(jnp.asarray(effect)[:, None, None])
+        law = law._replace(coefficients=rows)
+        without = pooled_population.log_shrinkage(
+            law.factor, pooled_population.fit_scales(law, prior)[0]
+        )
+        first = pooled_population.log_fit_prior(law, prior) - without
+        return float(first[0, 0])
+
+    for chain in range(2):
+        root = np.asarray(laws.factor)[..., chain, 0]
+        normal = stats.multivariate_normal(np.zeros(2), 0.16 * root @ root.T)
+        ours = value(chain, effects[0]) - value(chain, effects[1])
+        assert ours == pytest.approx(normal.logpdf(effects[0]) - normal.logpdf(effects[1]))
+    # And between covariances: all else of the two laws apart from T is made the same.
+    same = laws._replace(
+        coefficients=laws.coefficients[..., :1, :].repeat(2, axis=-2),
+        log_units=laws.log_units[..., :1, :].repeat(2, axis=-2),
+    )
+    both = pooled_population.log_fit_prior(same, prior) - pooled_population.log_shrinkage(
+        same.factor, pooled_population.fit_scales(same, prior)[0]
+    )
+    effect = np.asarray(same.coefficients)[-1, :, 0, 0]
+    roots = [np.asarray(same.factor)[..., c, 0] for c in range(2)]
+    logs = [stats.multivariate_normal(np.zeros(2), 0.16 * f @ f.T).logpdf(effect) for f in roots]
+    assert float(both[0, 0] - both[1, 0]) == pytest.approx(logs[0] - logs[1])
