@@ -193,7 +193,7 @@ def density(name: str, drawn: np.ndarray, prior: np.ndarray | None) -> str:
     y = HEIGHT - BOTTOM
     body.append(line(across(ends), np.array([y, y]), "mean"))
     description = (
-        f"Distribution of {name}: mean {number(drawn.mean())}, 95 % interval "
+        f"Distribution of {name}: median {number(float(np.median(drawn)))}, 95 % interval "
         f"{number(ends[0])} to {number(ends[1])}"
     )
     if prior is not None:

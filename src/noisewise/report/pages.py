@@ -11,6 +11,7 @@ import numpy as np
 from noisewise.artifact import Bounds, Censored, Release
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.readable_numbers import probability
+from noisewise.inference.summary_table import DECIDED_BY_TAILS, WHY_UNTOLD, beyond_interval
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -338,7 +339,10 @@ def _result(post: Posterior) -> str:
         )
     rows = post.summary().reset_index()
     leading = [c for c in ("group", "parameter") if c in rows]
-    numbers = [c for c in ("mean", "sd", "lower", "upper", "times_wider") if c in rows]
+    numbers = [c for c in ("median", "lower", "upper", "mean", "sd", "times_wider") if c in rows]
+    # A number that is none is shown as a dash.
+    far = beyond_interval(rows)
+    rows.loc[far, list(DECIDED_BY_TAILS)] = np.nan
     listed = [
         (*(str(row[c]) for c in leading), *(float(row[c]) for c in numbers))
         for _, row in rows.head(MAX_RESULT_ROWS).iterrows()
@@ -347,7 +351,8 @@ def _result(post: Posterior) -> str:
         verdicts += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
     caption = "Posterior in the units of the data; lower and upper end a 95 % interval"
     head = [c.replace("times_wider", "times wider by privacy") for c in (*leading, *numbers)]
-    return verdicts + html.table(caption, head, listed)
+    untold = html.paragraphs(f"{WHY_UNTOLD}.") if far.any() else ""
+    return verdicts + html.table(caption, head, listed) + untold
 
 
 def _posterior(post: Posterior, hills: Sequence[str]) -> str:
@@ -450,7 +455,10 @@ def _cost(post: Posterior) -> str:
             "How wide the intervals would be without privacy noise is worked out for one group, "
             "and for methods that model the noise."
         )
-    alone = {name: v for name, v in post.without_noise().items() if np.isfinite(v)}
+    table = post.summary()
+    far = dict(zip(table.index, beyond_interval(table), strict=True))
+    alone = {n: v for n, v in post.without_noise().items() if np.isfinite(v) and not far[n]}
+    hidden = [name for name in post.draws if far[name]]
     sd = {name: float(post.draws[name].std(ddof=1)) for name in alone}
     # Monte Carlo error can make the part larger than the whole by a hair.
     share = np.array([np.clip(1 - (float(alone[n]) / sd[n]) ** 2, 0, 1) for n in sd])
@@ -464,6 +472,13 @@ def _cost(post: Posterior) -> str:
         "smaller standard deviation. The rest of the variance is the price of privacy; the "
         "remaining part only more records would lower."
     )
+    if hidden:
+        explanation += html.paragraphs(
+            f"Of {', '.join(hidden)} the noise leaves so little that there is no deviation to "
+            "compare: nearly all of the uncertainty is due to privacy."
+        )
+    if not sd:
+        return explanation
     figure = html.figure(drawings.bars(description, tuple(sd), share))
     return explanation + figure + html.table("Standard deviations", head, rows)
 

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+TAILS = (0.025, 0.975)
+"""Of the intervals whose widths with and without privacy are compared."""
+NORMAL = 1.959964
+"""Deviations from the mean to the ends of such an interval of a normal law."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionPosterior(Posterior):
     """Draws of the slopes (named as ``x``), of ``intercept`` and of ``sigma2``.
@@ -104,10 +110,10 @@ class RegressionPosterior(Posterior):
         return named
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.
+        """Return where each parameter lies, R-hat and effective draws, one row per parameter.
 
         Terms stand in the formula's order, the intercept after them. Of a release with a formula
-        ``times_wider`` says how many times the sd is what it would be without privacy.
+        ``times_wider`` says how many times the 95 % interval is what it would be without privacy.
 
         Args:
             interval: probability of the central interval.
@@ -122,7 +128,10 @@ class RegressionPosterior(Posterior):
         if self.without_noise is not None:
             alone = self.without_noise()
             without = np.concatenate([np.atleast_1d(alone[name]) for name in self.draws])
-            table.insert(list(table).index("rhat"), "times_wider", table["sd"] / without)
+            ends = [np.quantile(v, TAILS, axis=(-2, -1)) for v in self.draws.values()]
+            width = np.concatenate([np.atleast_1d(high - low) for low, high in ends])
+            wider = width / (2 * NORMAL * without)
+            table.insert(list(table).index("rhat"), "times_wider", wider)
         return table
 
     def with_reference(self, **references: object) -> RegressionPosterior:
