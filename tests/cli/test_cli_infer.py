@@ -149,6 +149,7 @@ def test_predict_in_the_users_units(noisewise: Run, post: Path) -> None:
 
 def test_what_to_know_comes_before_predictions(noisewise: Run, post: Path, tmp_path: Path) -> None:
     known = nw.load_posterior(post)
+    assert isinstance(known, RegressionPosterior)
     hidden = replace(known, details={**known.details, "hidden": ["age"]}).save(tmp_path / "h.nc")
     asked = ("predict", hidden, "--at", "age=40,bmi=25")
     said = "To know: The noise hides how much age varies"
@@ -166,6 +167,7 @@ def test_a_posterior_that_has_not_converged_says_so_when_it_predicts(
     noisewise: Run, post: Path, tmp_path: Path
 ) -> None:
     known = nw.load_posterior(post)
+    assert isinstance(known, RegressionPosterior)
     poor = replace(known, rhat={name: np.asarray(1.5) for name in known.rhat})
     seen = noisewise("predict", poor.save(tmp_path / "poor.nc"), "--at", "age=40,bmi=25")
     assert "warning: not converged" in seen.err

@@ -158,10 +158,10 @@ class Prediction:
         if self.draws.ndim > 2:
             many = self.draws.shape[0]
             return f"<Prediction of {many} records or groups; see median, interval>"
-        low, high = self.interval(0.9)
+        middle, low, high = map(readable, (float(self.median), *self.interval(0.9)))
         return (
-            f"<Prediction {readable(float(self.median))}; a new record lies between {readable(low)} "
-            f"and {readable(high)} with probability 90 %>"
+            f"<Prediction {middle}; a new record lies between {low} and {high} with probability "
+            "90 %>"
         )
 
     @property
@@ -565,7 +565,6 @@ class Posterior(Result):
     def _repr_html_(self) -> str:
         """Return for notebooks where the parameters lie, and whether to trust it."""
         from noisewise.artifact import notebook_html as notebook
-
         from noisewise.inference.summary_table import told_rows
 
         rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()

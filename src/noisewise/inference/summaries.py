@@ -318,7 +318,6 @@ class PosteriorSummary(Result):
     def _repr_html_(self) -> str:
         """Return for notebooks where the parameters lie, and whether to trust it."""
         from noisewise.artifact import notebook_html as notebook
-
         from noisewise.inference.summary_table import told_rows
 
         rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()

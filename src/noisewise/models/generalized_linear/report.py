@@ -96,7 +96,7 @@ def _of_covariates(post: GeneralizedPosterior) -> Iterator[str]:
         else:
             middle, interval = intervals(_as_ratio(at))
             what = "odds" if post.law.ratio == "odds_ratio" else "rate"
-            yield f"{more} multiplies the {what} of {_event(post)} by {mean}{held} {interval}."
+            yield f"{more} multiplies the {what} of {_event(post)} by {middle}{held} {interval}."
             yield _average(post, "Averaged over the records, that", on_average, None, "")
 
 
