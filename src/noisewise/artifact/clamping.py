@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from noisewise.artifact.bounds import Censored
+from noisewise.artifact.readable_numbers import in_full
 from noisewise.artifact.release import Block, Release
 from noisewise.artifact.statistics import Clamped, LeftOut
 
@@ -79,7 +80,7 @@ def clamping_in_words(
         cut = isinstance(bounds, Censored)
         if bounds is None or not (seen or (cut and taken_as_normal)):
             continue
-        of = f"{column}, {bounds.lower:g} to {bounds.upper:g}"
+        of = f"{column}, {in_full(bounds.lower)} to {in_full(bounds.upper)}"
         share = 100 * min(count / size, 1) if size else 0
         many = f"{share:.{0 if share > 10 else 1}f} % of the" if size else f"{count:,.0f}"
         lie = f"About {many} records lie outside the bounds of {of}"

@@ -36,6 +36,28 @@ def readable(value: float, digits: int = 4) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def in_full(value: float) -> str:
+    """Return a number that somebody gave, such as a bound, with all of its digits.
+
+    Example:
+        >>> from noisewise.artifact.readable_numbers import in_full
+        >>> in_full(1e6), in_full(63_770.25), in_full(1950.0), in_full(0.1)
+        ('1,000,000', '63,770.25', '1950', '0.1')
+    """
+    return f"{value:,.15g}" if abs(value) >= GROUPED else f"{value:.15g}"
+
+
+def range_in_full(lower: float, upper: float) -> str:
+    """Return in words what two numbers enclose, each with all of its digits.
+
+    Example:
+        >>> from noisewise.artifact.readable_numbers import range_in_full
+        >>> range_in_full(0, 1e6)
+        '0 to 1,000,000'
+    """
+    return f"{in_full(lower)} to {in_full(upper)}"
+
+
 def probability(value: float) -> str:
     """Return a probability with four digits; of extreme ones only that they are.
 

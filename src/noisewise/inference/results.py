@@ -445,13 +445,20 @@ class Posterior(Result):
         if at is not None:
             if parameter is not None:
                 raise ArgumentError("at: goes without parameter; give one of the two")
-            return self.predict(at).expected
+            return self._predicted_at(at).expected
         named = tuple(self.draws) if parameter is None else (parameter,)
         if len(named) > 1 or named[0] not in self.draws:
             there = ", ".join(self.draws)
             where = "; or give at= for the mean of a record" if self.covariates else ""
             raise ArgumentError(f"parameter: must be one of {there}, not {parameter!r}{where}")
         return self.draws[named[0]]
+
+    def _predicted_at(self, at: Mapping[str, float]) -> Prediction:
+        """Return the prediction of a record; errors speak of ``at``."""
+        try:
+            return self.predict(at)
+        except ArgumentError as error:
+            raise ArgumentError(str(error).replace("new_x", "at", 1)) from None
 
     def ranks(
         self,

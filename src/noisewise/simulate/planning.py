@@ -18,6 +18,7 @@ import numpy as np
 from scipy import stats
 
 from noisewise.artifact import ArgumentError, CellSums, Release
+from noisewise.artifact.readable_numbers import in_full, range_in_full, readable
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
@@ -322,8 +323,8 @@ def _wide_bounds(planned: Plan, release: Release) -> list[str]:
             middle = planned.guess[f"mean:{column}"]
             warnings.append(
                 f"Bounds of {column!r} are wide: by the guess nearly all values lie between "
-                f"{middle - REACH * spread:.4g} and {middle + REACH * spread:.4g}. Noise grows "
-                "with the bounds; narrower ones would be worth records."
+                f"{readable(middle - REACH * spread)} and {readable(middle + REACH * spread)}. "
+                "Noise grows with the bounds; narrower ones would be worth records."
             )
     return warnings
 
@@ -400,9 +401,9 @@ def _uncentred_products(release: Release) -> list[str]:
                 "two or three times as wide"
             )
             warnings.append(
-                f"{line}: a formula cannot shift a "
-                f"column, so make one in the table, {column} - {limits.centre:g} with bounds "
-                f"{low:g} to {high:g}, and take the powers and products of that."
+                f"{line}: a formula cannot shift a column, so make one in the table, {column} - "
+                f"{in_full(limits.centre)} with bounds {range_in_full(low, high)}, and "
+                "take the powers and products of that."
             )
     return warnings
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, CellSums, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
+from noisewise.artifact.readable_numbers import in_full, range_in_full
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import text
 from noisewise.formula import DesignColumn
@@ -293,7 +294,7 @@ class GeneralizedPosterior(Posterior):
         if share.max() < CLAMPED_SHARE:
             return []
         return [
-            f"About {share.max():.1%} of {self.y} lie above their bound, {bound:g}"
+            f"About {share.max():.1%} of {self.y} lie above their bound, {in_full(bound)}"
             f"{self._where({'': share >= CLAMPED_SHARE})}, and were moved to it: rates come out "
             "too small"
         ]
@@ -344,9 +345,9 @@ class GeneralizedPosterior(Posterior):
     def _beyond_bounds(self, at: Mapping[str, float]) -> list[str]:
         bounds = self.releases[0].bounds if self.releases else {}
         return [
-            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
-            f"{bounds[column].upper:g}: no record was seen there, and the prediction extends the "
-            "model"
+            f"{column} = {in_full(value)} lies outside its public bounds, "
+            f"{range_in_full(bounds[column].lower, bounds[column].upper)}: no record was seen "
+            "there, and the prediction extends the model"
             for column, value in at.items()
             if column in bounds
             and column not in self.levels

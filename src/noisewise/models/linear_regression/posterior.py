@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
+from noisewise.artifact.readable_numbers import in_full, range_in_full
 from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
@@ -328,9 +329,9 @@ class RegressionPosterior(Posterior):
         """Return a sentence for each covariate beyond its bounds, which a release says."""
         bounds = self.releases[0].bounds if self.releases else {}
         return [
-            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
-            f"{bounds[column].upper:g}: {_seen_there(bounds[column])}, and the prediction extends "
-            "a straight line"
+            f"{column} = {in_full(value)} lies outside its public bounds, "
+            f"{range_in_full(bounds[column].lower, bounds[column].upper)}: "
+            f"{_seen_there(bounds[column])}, and the prediction extends a straight line"
             for column, value in at.items()
             if column in bounds
             and column not in self.levels
@@ -347,8 +348,9 @@ def clamping_by_formula(release: Release, columns: Sequence[str]) -> tuple[str, 
     natural = [c for c in columns if c not in cut]
     return (
         *(
-            f"The bounds of {c}, {release.bounds[c].lower:g} to {release.bounds[c].upper:g}, cut "
-            "values off; a regression by a formula takes the values after clamping as they are"
+            f"The bounds of {c}, "
+            f"{range_in_full(release.bounds[c].lower, release.bounds[c].upper)}, cut values off; "
+            "a regression by a formula takes the values after clamping as they are"
             for c in cut
         ),
         *clamping_in_words(release, natural, taken_as_normal=True),
