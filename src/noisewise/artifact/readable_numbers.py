@@ -23,13 +23,16 @@ def readable(value: float, digits: int = 4) -> str:
         >>> from noisewise.artifact.readable_numbers import readable
         >>> readable(38012.3), readable(0.123456), readable(87_773_123.0)
         ('38,012', '0.1235', '87,770,000')
+        >>> readable(9183.4, 3)
+        '9183'
     """
     size = abs(value)
     if not math.isfinite(value) or size >= LONGEST:
         return f"{value:.{digits}g}"
     # What is rounded up to the limit is written as the limit is.
-    if float(f"{size:.{digits}g}") < GROUPED:
-        return f"{value:.{digits}g}"
+    rounded = float(f"{size:.{digits}g}")
+    if rounded < GROUPED:
+        return f"{value:.0f}" if rounded >= 10**digits else f"{value:.{digits}g}"
     if size >= WHOLE:
         value = float(f"{value:.{digits}g}")
     decimals = max(0, digits - len(f"{size:.0f}"))

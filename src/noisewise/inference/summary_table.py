@@ -94,6 +94,6 @@ def told_rows(
 
 def four_digits(value: float) -> str:
     """Return a number with four digits, trailing zeros among them."""
-    if not math.isfinite(value) or abs(value) >= GROUPED:
+    if not math.isfinite(value) or float(f"{abs(value):.4g}") >= GROUPED:
         return readable(value)
     return f"{value:#.4g}".rstrip(".")

@@ -187,12 +187,12 @@ def calibration(check: Check | None) -> str:
     rows = [
         (
             m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i],
-            probability(m.p_values[i]), m.width[i],
+            probability(m.p_values[i]), m.times_as_wide(i),
         )
         for m in check.methods
         for i, name in enumerate(m.parameters)
     ]  # fmt: skip
-    head = ("method", "verdict", "parameter", "coverage", "p-value of ranks", "mean width")
+    head = ("method", "verdict", "parameter", "coverage", "p-value of ranks", "width / exact's")
     table = html.table("Intervals meant to hold the truth in 95 % of the trials", head, rows)
     figures = [
         html.figure(drawings.ranks(m.method, m.parameters, m.ranks), f"{m.method}: {m.verdict}")
@@ -202,6 +202,7 @@ def calibration(check: Check | None) -> str:
         "Each line is a parameter: how many more or fewer truths than expected lie below each "
         "quantile of their posteriors. Lines that stay in the shaded band are calibrated."
     )
+    table += html.paragraphs(check.widths)
     return introduction + verdict + table + how_to_read + html.grid(figures)
 
 
@@ -266,7 +267,7 @@ def plan_page(plan: Plan) -> str:
         html.section("warnings", "Warnings", f"<ul>{listed}</ul>" if listed else ""),
         html.section(
             "assumed", "What was assumed",
-            html.paragraphs("If the data are otherwise, so are the widths."),
+            html.paragraphs("If the data are otherwise, so are the widths.", *plan.assumptions),
             html.table("Guess", ("word", "value"), guess),
             html.table("Settings", ("word", "value"), words),
         ),
