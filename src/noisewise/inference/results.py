@@ -257,8 +257,8 @@ def convergence_in_words(bad: int, groups: int | None, rhat: np.ndarray, ess: np
     many = "" if groups is None else f" in {bad} of {groups} groups"
     return (
         f"not converged{many}: R-hat up to {np.max(rhat):.3f}, {np.min(ess):.0f} effective draws "
-        f"at the least (wanted: below {RHAT}, at least {ESS}). Ask for more draws, or a tighter "
-        "prior"
+        f"at the least (wanted: below {RHAT}, at least {ESS}). Ask for more draws; where they do "
+        "not help, the release says so little that only a prior which knows more would"
     )
 
 
