@@ -190,7 +190,7 @@ def test_a_mean_that_far_draws_decide_is_a_dash(
     (row,) = (line for line in out.splitlines() if line.startswith("│ age"))
     assert [cell.strip() for cell in row.split("│")[5:7]] == ["-", "-"]
     assert "-45,958" not in out
-    assert "A mean and sd shown as - are decided by" in out
+    assert "Where a dash stands for mean and sd, a few draws" in out
 
 
 def test_predict_a_csv_file(noisewise: Run, post: Path, tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ DECIDED_BY_TAILS = ("mean", "sd")
 UNTOLD = "-"
 """What is printed in their place."""
 WHY_UNTOLD = (
-    "A mean and sd shown as - are decided by a few draws far out, beyond the interval: take the "
-    "median and the interval"
+    "Where a dash stands for mean and sd, a few draws far beyond the interval decide them: take "
+    "the median and the interval"
 )
 """What is said below a table with such places."""
 

@@ -371,7 +371,8 @@ def _posterior(post: Posterior, hills: Sequence[str]) -> str:
         "The line under a hill marks its 95 % interval. Where posterior and prior look alike, the "
         "release said little, and the answer is mostly the prior's."
         if before
-        else "The line under a hill marks its 95 % interval."
+        else "The line under a hill marks its 95 % interval; draws more than its length beyond are "
+        "not drawn."
     )
     prior = html.folded("The prior in numbers", html.text("pre", post.prior)) if post.prior else ""
     return how_to_read + html.legend(*keys) + html.grid(figures) + prior
@@ -500,6 +501,6 @@ def _convergence(post: Posterior) -> str:
     figures = [html.figure(drawings.trace(n, post.draws[n]), f"draws of {n}") for n in chosen]
     how_to_read = html.paragraphs(
         "Chains that started far apart should cover the same ground; these are the parameters "
-        "with the highest R-hat."
+        "with the highest R-hat. Draws far beyond the 95 % interval are drawn at the edge."
     )
     return table + how_to_read + html.grid(figures)
