@@ -133,7 +133,7 @@ def test_a_search_that_cuts_a_part_is_said_to_the_analyst(people: pd.DataFrame) 
     """Though it was sure: the owner aimed to leave 1.5 per cent beyond either end."""
     kept = nw.release.PrivateBounds((0, 1e6), quantiles=(0.015, 0.985))
     words: dict[str, Any] = {"x": "education", "y": "wages", "epsilon": 20.0}
-    bounds = {"education": (0, 24), "wages": kept}
+    bounds: dict[str, Any] = {"education": (0, 24), "wages": kept}
     release = nw.release.linear_regression(people, **words, bounds=bounds)
     assert not release.selections[0].is_unsure(len(people))
     (said,) = (
@@ -149,7 +149,7 @@ def test_a_search_that_cuts_a_part_is_said_to_the_analyst(people: pd.DataFrame) 
             for words in clamping_in_words(release, columns, taken_as_normal=normal)
         )
     # The usual search leaves twenty records or fewer.
-    usual = {"education": (0, 24), "wages": nw.release.PrivateBounds((0, 1e6))}
+    usual: dict[str, Any] = {"education": (0, 24), "wages": nw.release.PrivateBounds((0, 1e6))}
     release = nw.release.linear_regression(people, **words, bounds=usual)
     told = clamping_in_words(release, ("education", "wages"), taken_as_normal=True)
     assert not any("found privately" in words for words in told)
