@@ -14,6 +14,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
 from noisewise.inference import Result, infer
+from noisewise.inference.summary_table import beyond_interval
 from noisewise.models.generalized_linear.posterior import GeneralizedPosterior
 from noisewise.models.linear_regression import design_matrix
 from noisewise.models.linear_regression.posterior import RegressionPosterior
@@ -65,7 +66,21 @@ def _fitted(releases: Any, given_y: None, kind: type[R], wanted: str, **options:
         raise ArgumentError(f"X: must be a release of {wanted}")
     if not post.converged:
         warnings.warn(post.status, ConvergenceWarning, stacklevel=3)
+    if beyond_interval(post.summary()).any():
+        warnings.warn(
+            "the noise hides a column, so that means and deviations say nothing; take medians and "
+            "intervals, from posterior_.summary() and posterior_.predict()", UserWarning,
+            stacklevel=3,
+        )  # fmt: skip
     return post
+
+
+def _filled(estimator: Any, X: Any, post: RegressionPosterior | GeneralizedPosterior) -> np.ndarray:
+    """Return the numbers of rows of covariates, gaps filled where the release says how."""
+    fills = np.array([post.as_released(c, np.nan) for c in post.covariates], float)
+    finite = "allow-nan" if np.isfinite(fills).any() else True
+    X = validate_data(estimator, X, reset=False, dtype=np.float64, ensure_all_finite=finite)
+    return np.asarray(X if finite is True else check_array(np.where(np.isnan(X), fills, X)))
 
 
 class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
@@ -169,7 +184,9 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
             return_std: also return the standard deviation of a new record at every row.
 
         Returns:
-            The mean of y at every row, or that and the standard deviation.
+            The mean of y at every row, or that and the standard deviation. Where the noise hides a
+            column there may be neither, and a warning says so: ``posterior_.predict`` has medians
+            and intervals.
         """
         check_is_fitted(self)
         full = self._design(X)
@@ -183,10 +200,7 @@ class NoisyLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc
         """Return the design (row, term), the intercept last, of rows of covariates."""
         post = self.posterior_
         if not post.levels:
-            fills = np.array([post.as_released(c, np.nan) for c in post.covariates], float)
-            finite = "allow-nan" if np.isfinite(fills).any() else True
-            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=finite)
-            X = X if finite is True else check_array(np.where(np.isnan(X), fills, X))
+            X = _filled(self, X, post)
             if not post.design:
                 return np.column_stack([X, np.ones(len(X))])
             named = dict(zip(post.covariates, X.T, strict=True))
@@ -285,8 +299,8 @@ class NoisyLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[m
             X: rows of covariates, in the order of ``feature_names_in_`` or named like them.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
         post = self.posterior_
+        X = _filled(self, X, post)
         slopes = np.stack([post.draws[name].ravel() for name in post.x])
         intercept = post.draws["intercept"].ravel()
         one = np.array([post.law.mean(row @ slopes + intercept).mean() for row in X])

@@ -50,3 +50,11 @@ def test_probabilities() -> None:
 
 def test_a_column_of_a_summary_has_no_exponents() -> None:
     assert [four_digits(v) for v in (38012.4, 2.0, 8.013e6)] == ["38,012", "2.000", "8,013,000"]
+
+
+@pytest.mark.parametrize("digits", [2, 3, 4])
+@pytest.mark.parametrize("value", [0.5, 12.3, 987.6, 1234.5, 9183.4, 9999.7, 38_012.3, 4.2e8])
+def test_numbers_below_a_million_million_have_no_exponent(value: float, digits: int) -> None:
+    shown = readable(value, digits)
+    assert "e" not in shown
+    assert float(shown.replace(",", "")) == pytest.approx(value, rel=0.5 * 10.0 ** (1 - digits))

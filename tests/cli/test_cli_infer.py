@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,53 @@ def test_predict_in_the_users_units(noisewise: Run, post: Path) -> None:
         assert (row["mean_lower"], row["mean_upper"]) == pytest.approx(line)
     shown = noisewise("predict", post, "--at", "age=40,bmi=25", "--level", "0.5").out
     assert "50% intervals" in shown
-    assert f"{rows[0]['mean']:.4g}" in shown
+    assert f"{rows[0]['median']:.4g}" in shown
+
+
+def test_what_to_know_comes_before_predictions(noisewise: Run, post: Path, tmp_path: Path) -> None:
+    known = nw.load_posterior(post)
+    assert isinstance(known, RegressionPosterior)
+    hidden = replace(known, details={**known.details, "hidden": ["age"]}).save(tmp_path / "h.nc")
+    asked = ("predict", hidden, "--at", "age=40,bmi=25")
+    said = "To know: The noise hides how much age varies"
+    shown = noisewise(*asked).out
+    assert -1 < shown.find(said) < shown.find("New records")
+    # What scripts read holds rows only.
+    for words in (["--json"], ["-o", tmp_path / "rows.csv"]):
+        seen = noisewise(*asked, *words)
+        assert said in seen.err
+        assert "To know" not in seen.out
+    assert "To know" not in noisewise("predict", post, "--at", "age=40,bmi=25").out
+
+
+def test_a_posterior_that_has_not_converged_says_so_when_it_predicts(
+    noisewise: Run, post: Path, tmp_path: Path
+) -> None:
+    known = nw.load_posterior(post)
+    assert isinstance(known, RegressionPosterior)
+    poor = replace(known, rhat={name: np.asarray(1.5) for name in known.rhat})
+    seen = noisewise("predict", poor.save(tmp_path / "poor.nc"), "--at", "age=40,bmi=25")
+    assert "warning: not converged" in seen.err
+
+
+def test_a_mean_that_far_draws_decide_is_a_dash(
+    noisewise: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from noisewise.inference import Posterior
+
+    inside = Posterior.summary
+
+    def summary(self: Posterior, interval: float = 0.95) -> pd.DataFrame:
+        table = inside(self, interval)
+        table.loc["age", ["mean", "sd"]] = -45_958.0, 1e7
+        return table
+
+    monkeypatch.setattr(Posterior, "summary", summary)
+    out = noisewise("infer", published(tmp_path), "-o", tmp_path / "p.nc", "--method", "naive").out
+    (row,) = (line for line in out.splitlines() if line.startswith("│ age"))
+    assert [cell.strip() for cell in row.split("│")[5:7]] == ["-", "-"]
+    assert "-45,958" not in out
+    assert "Where a dash stands for mean and sd, a few draws" in out
 
 
 def test_predict_a_csv_file(noisewise: Run, post: Path, tmp_path: Path) -> None:
@@ -152,7 +199,9 @@ def test_predict_a_csv_file(noisewise: Run, post: Path, tmp_path: Path) -> None:
     out = tmp_path / "predicted.csv"
     assert noisewise("predict", post, "--csv", new, "-o", out).code == 0
     frame = pd.read_csv(out)
-    assert list(frame) == ["age", "bmi", "mean", "lower", "upper", "mean_lower", "mean_upper"]
+    assert list(frame) == [
+        "age", "bmi", "median", "lower", "upper", "mean", "mean_lower", "mean_upper",
+    ]  # fmt: skip
     expected = nw.load_posterior(post).predict({"age": 60, "bmi": 30}).mean
     assert frame["mean"][1] == pytest.approx(float(expected))
 

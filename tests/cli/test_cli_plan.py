@@ -73,6 +73,29 @@ def test_a_long_plan_says_how_far_it_is(
     assert re.search(last, noisewise(*asked).err, re.M)
 
 
+def test_what_was_assumed_of_each_column_is_said(noisewise: Callable[..., Ended]) -> None:
+    asked = ("plan", "linear-regression", "--x", "pir", "--x", "age", "--y", "kir", "--epsilon",
+             "1", "--n", "200", "--method", "naive", "--trials", "10", "--bounds", "pir=0,1",
+             "--bounds", "age=0,90", "--bounds", "kir=0,1")  # fmt: skip
+    assert "pir, age are taken for bell curves that fill their bounds" in noisewise(*asked).out
+    said = noisewise(*asked, "--guess", "pir=binary", "--guess", "age=0.3").out
+    assert "age is taken for a bell curve that fills its bounds, since nothing" in said
+    assert "taken for" not in noisewise(
+        *asked, "--guess", "pir=binary", "--guess", "sd:age=9"
+    ).out  # fmt: skip
+
+
+def test_private_bounds_name_the_plan_that_says_more(noisewise: Callable[..., Ended]) -> None:
+    ended = noisewise(
+        "plan", "linear-regression", "--x", "a", "--y", "b", "--epsilon", "1", "--n", "2000",
+        "--method", "naive", "--trials", "10", "--bounds", "a=0,1", "--bounds", "b=private:0,1e6",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    share = re.search(r"range that you expect as public bounds, and (\d+)% of each", ended.out)
+    assert share is not None
+    assert 50 <= int(share[1]) < 100
+
+
 FACTORS = ("plan", "linear-regression", "--formula", "pay ~ age + C(sex)", "--levels", "sex=f,m",
            "--bounds", "age=0,100", "--bounds", "pay=0,9", "--n", "100",
            "--epsilon", "1")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -126,3 +127,29 @@ def test_an_unsure_search_is_said_to_the_analyst(people: pd.DataFrame) -> None:
         )  # fmt: skip
     with pytest.warns(UserWarning, match="by a search that was unsure"):
         assert "by a search that was unsure" in nw.infer(release).status
+
+
+def test_a_search_that_cuts_a_part_is_said_to_the_analyst(people: pd.DataFrame) -> None:
+    """Though it was sure: the owner aimed to leave 1.5 per cent beyond either end."""
+    kept = nw.release.PrivateBounds((0, 1e6), quantiles=(0.015, 0.985))
+    words: dict[str, Any] = {"x": "education", "y": "wages", "epsilon": 20.0}
+    bounds: dict[str, Any] = {"education": (0, 24), "wages": kept}
+    release = nw.release.linear_regression(people, **words, bounds=bounds)
+    assert not release.selections[0].is_unsure(len(people))
+    (said,) = (
+        words
+        for words in clamping_in_words(release, ("education", "wages"), taken_as_normal=True)
+        if "found privately: up to 60 records may lie beyond either of them and were moved" in words
+    )
+    assert said.endswith("not of wages itself")
+    # Of columns that a model does not take for normal, or that are not asked for, nothing is said.
+    for columns, normal in ((("education",), True), (("wages",), False)):
+        assert not any(
+            "found privately" in words
+            for words in clamping_in_words(release, columns, taken_as_normal=normal)
+        )
+    # The usual search leaves twenty records or fewer.
+    usual: dict[str, Any] = {"education": (0, 24), "wages": nw.release.PrivateBounds((0, 1e6))}
+    release = nw.release.linear_regression(people, **words, bounds=usual)
+    told = clamping_in_words(release, ("education", "wages"), taken_as_normal=True)
+    assert not any("found privately" in words for words in told)

@@ -82,6 +82,8 @@ def test_groups_are_ranked_by_a_parameter_or_by_their_line() -> None:
         post.ranks()
     with pytest.raises(ArgumentError, match="at: goes without parameter"):
         post.ranks("x1", at={"x1": 0.2})
+    with pytest.raises(ArgumentError, match=r"^at: must give a value to each of x1"):
+        post.ranks(at={"age": 0.2})
     with pytest.raises(ArgumentError, match="shrinkage: goes with pooled groups"):
         _ = post.shrinkage
 

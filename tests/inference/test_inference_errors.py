@@ -57,9 +57,9 @@ def test_a_prior_that_does_not_fit(prior: dict[str, object], says: str) -> None:
         (lambda: NormalInverseGamma([0, 0], [[1.0, 0.0], [0.5, 1.0]], 1, 1), "symmetric"),
         (lambda: NormalInverseGamma([0, 0], [[1]], 1, 1), "2 × 2"),
         (lambda: NormalInverseGamma([0, np.inf], np.eye(2), 1, 1), "finite"),
-        (lambda: NormalInverseGamma([0, 0], np.eye(2), 0, 1), "shape must be above zero"),
+        (lambda: NormalInverseGamma([0, 0], np.eye(2), 0, 1), "shape: must be above zero"),
         (lambda: NormalInverseWishart([0], 1, [[-1]], 3), "positive definite"),
-        (lambda: NormalInverseWishart([0, 0], 1, np.eye(2), 1), "df must be above 1"),
+        (lambda: NormalInverseWishart([0, 0], 1, np.eye(2), 1), "df: must be above 1"),
         (lambda: NormalInverseWishart(["x"], 1, [[1]], 3), "must be numbers"),
     ],
 )

@@ -159,11 +159,11 @@ def test_the_prior_of_a_population_is_checked() -> None:
     assert prior.spread_of("pir", 0.5) == 0.1
     assert prior.spread_of("intercept", 0.5) == 0.5
     assert nw.priors.Population().spread_of("p", 0.5) == 0.5
-    with pytest.raises(ValueError, match="prior: spread must be above zero"):
+    with pytest.raises(ValueError, match="spread: must be above zero"):
         nw.priors.Population(spread=0)
-    with pytest.raises(ValueError, match="prior: spread of 'pir' must be above zero"):
+    with pytest.raises(ValueError, match="spread of 'pir': must be above zero"):
         nw.priors.Population(spread={"pir": -1})
-    with pytest.raises(ValueError, match="prior: coefficients must be a finite number"):
+    with pytest.raises(ValueError, match="coefficients: must be a finite number"):
         nw.priors.Population(coefficients=float("inf"))
     with pytest.raises(ValueError, match="prior: by_size must be True or False, not 1"):
         nw.priors.Population(by_size=1)  # type: ignore[arg-type]

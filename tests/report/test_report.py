@@ -283,3 +283,22 @@ def test_long_names_are_broken_not_cut() -> None:
     words = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
     assert " ".join(words[:-3]).replace("&#x27;", "'") == name
     assert max(map(len, words)) <= drawings.CHARACTERS
+
+
+def test_a_few_draws_far_out_leave_a_drawing_its_shape() -> None:
+    from noisewise.plots import near_interval, window
+    from noisewise.report.drawings import axis_number
+
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(0, 1, 4000)
+    assert near_interval(drawn) == (drawn.min(), drawn.max())
+    drawn[7] = -5e8
+    for low, high in (near_interval(drawn), window(rng.normal(0, 3, 9000), drawn)):
+        assert -40 < low < -2
+        assert 2 < high < 40
+    assert [axis_number(v) for v in (1e4, 19_500, 5e8, 0.25)] == [
+        "10,000",
+        "19,500",
+        "500M",
+        "0.25",
+    ]

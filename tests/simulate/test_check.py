@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import noisewise as nw
 from noisewise.artifact import ArgumentError, Release
+from noisewise.cli.plan_and_check import show_check
 from noisewise.cli.verbs import app
 from noisewise.inference.api import asked
 from noisewise.simulate import Check, MethodCheck, check, load_check
@@ -123,6 +124,23 @@ def test_words() -> None:
     shifted = replace(found.of("exact"), p_values=(0.5, 1e-9))
     assert "ranks are not uniform" in shifted.verdict
     assert "None of the methods" in replace(found, methods=(stuck, shifted)).advice
+
+
+def test_widths_are_compared_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Truths are drawn from the prior: a width of 12,345 is that prior's."""
+    found = found_by_hand()
+    exact, naive = (replace(m, width=(12_345.0, 2.0)) for m in found.methods)
+    wider = replace(naive, wider=(float(np.log(1.5)), 0.0), wider_error=(0.01, 0.01))
+    compared = replace(found, methods=(exact, wider))
+    show_check(compared)
+    printed = capsys.readouterr().out
+    for text in (printed, nw.report.render(compared)):
+        assert "Widths are compared, not shown" in text
+        assert "12,345" not in text
+        assert "width / exact" in text
+        assert "1.5" in text
+    show_check(replace(found, methods=(exact,)))
+    assert "width / exact" not in capsys.readouterr().out
 
 
 def test_there_and_back_and_on_the_page(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import validate_data
 
-from noisewise.sklearn import NoisyLinearRegression
+from noisewise.sklearn import NoisyLinearRegression, NoisyLogisticRegression
 
 BOUNDS = {"a": (-1.0, 1.0), "b": (-1.0, 1.0), "c": (-1.0, 1.0)}
 
@@ -53,6 +53,19 @@ def test_it_is_infer(given: nw.Release, fitted: NoisyLinearRegression) -> None:
         # 4,000 draws: an sd is known to 1.1 %; five of those, a false alarm in a million.
         assert deviation[i] == pytest.approx(found.draws.std(), rel=0.056)
     assert fitted.score(rows, mean) == 1.0
+
+
+def test_a_mean_that_far_draws_decide_is_warned_of(
+    given: nw.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = RegressionPosterior.summary
+
+    def summary(self: RegressionPosterior, interval: float = 0.95) -> pd.DataFrame:
+        return inside(self, interval).assign(sd=1e7)
+
+    monkeypatch.setattr(RegressionPosterior, "summary", summary)
+    with pytest.warns(UserWarning, match="take medians and intervals, from posterior_.summary"):
+        NoisyLinearRegression(method="naive").fit(given)
 
 
 def test_deviations_hold_both_uncertainties() -> None:
@@ -151,6 +164,26 @@ def test_gaps_are_filled_as_in_the_release() -> None:
     np.testing.assert_array_equal(model.predict(gaps), model.predict(whole))
     with pytest.raises(ValueError, match="NaN"):
         model.predict(whole.assign(educ=np.nan))
+
+
+def test_a_classifier_fills_gaps_too() -> None:
+    rng = np.random.default_rng(0)
+    records = pd.DataFrame({"age": rng.uniform(20, 80, 500), "member": rng.random(500) < 0.5})
+    records["ill"] = (rng.random(500) < records["age"] / 100) * 1
+    released = nw.release.logistic_regression(
+        records, x=["age", "member"], y="ill", bounds={"age": (20, 80), "member": (0, 1)},
+        epsilon=2.0, fill={"age": 40},
+    )  # fmt: skip
+    model = NoisyLogisticRegression(method="naive").fit(released)
+    gaps = pd.DataFrame({"age": [np.nan, 30.0], "member": [True, False]})
+    whole = pd.DataFrame({"age": [40.0, 30.0], "member": [1.0, 0.0]})
+    np.testing.assert_array_equal(model.predict_proba(gaps), model.predict_proba(whole))
+    post = model.posterior_
+    np.testing.assert_array_equal(post.predict(gaps).expected, post.predict(whole).expected)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict_proba(whole.assign(member=np.nan))
+    with pytest.raises(ArgumentError, match="not nan; the release has no public value for gaps"):
+        post.predict({"age": 40, "member": np.nan})
 
 
 @pytest.mark.parametrize(

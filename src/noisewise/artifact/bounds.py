@@ -28,6 +28,7 @@ from typing import Literal, NamedTuple, get_args
 from noisewise.artifact import validation
 from noisewise.artifact.errors import ReleaseError
 from noisewise.artifact.guarantee import Noise
+from noisewise.artifact.readable_numbers import in_full
 from noisewise.artifact.sensitivity import Sensitivity
 
 Sides = Literal["both", "lower", "upper"]
@@ -104,8 +105,8 @@ class Censored(Bounds):
 
     def in_words(self) -> str:
         """Return which values were cut off."""
-        ends = [f"below {self.lower:g}"] * self.cuts_lower + [
-            f"above {self.upper:g}"
+        ends = [f"below {in_full(self.lower)}"] * self.cuts_lower + [
+            f"above {in_full(self.upper)}"
         ] * self.cuts_upper
         return f"values {' and '.join(ends)} were moved to the bound"
 

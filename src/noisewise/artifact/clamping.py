@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 
 from noisewise.artifact.bounds import Censored
+from noisewise.artifact.readable_numbers import in_full
 from noisewise.artifact.release import Block, Release
 from noisewise.artifact.statistics import Clamped, LeftOut
 
 CERTAIN_DEVIATIONS = 3.0
 """Noise deviations above zero from which a count of clamped records is named (chosen)."""
+
+
+LEAST_MOVED = 0.01
+"""Share of the records that a private search may leave beyond its bounds from which results say so
+(chosen: as a plan does)."""
+
+
+ROUNDING = 1e-6
+"""Part of a record that is none."""
 
 
 def clamped_counts(release: Release) -> dict[str, tuple[float, float]]:
@@ -71,15 +82,15 @@ def clamping_in_words(
         else "results are of the values after clamping. exact infers those before"
     )
     size = release.population.total or sum(release.population.sizes)
-    sentences = []
-    for column in release.bounds if columns is None else columns:
+    asked, sentences = tuple(release.bounds if columns is None else columns), []
+    for column in asked:
         bounds = release.bounds.get(column)
         count, error = counts.get(column, (0.0, 1.0))
         seen = count > CERTAIN_DEVIATIONS * error
         cut = isinstance(bounds, Censored)
         if bounds is None or not (seen or (cut and taken_as_normal)):
             continue
-        of = f"{column}, {bounds.lower:g} to {bounds.upper:g}"
+        of = f"{column}, {in_full(bounds.lower)} to {in_full(bounds.upper)}"
         share = 100 * min(count / size, 1) if size else 0
         many = f"{share:.{0 if share > 10 else 1}f} % of the" if size else f"{count:,.0f}"
         lie = f"About {many} records lie outside the bounds of {of}"
@@ -94,15 +105,35 @@ def clamping_in_words(
                 f"{column} itself. Ask for a release with wider bounds, or, of a roughly normal "
                 "column, with Censored ones"
             )
-    return (*sentences, *_unsure_searches(release))
+    return (*sentences, *_searches(release, asked if taken_as_normal else ()))
 
 
-def _unsure_searches(release: Release) -> list[str]:
-    """Return a sentence for every column whose bounds were found by a search that was unsure."""
-    records = sum(release.population.sizes) or None
-    return [
-        f"The bounds of {s.column} were found privately by a search that was unsure: up to "
-        f"{s.search.hidden:,.0f} records may lie beyond either of them"
-        for s in release.selections
-        if s.search is not None and s.is_unsure(records)
-    ]
+def _searches(release: Release, moved: Iterable[str]) -> list[str]:
+    """Return a sentence for every private search that may have left out more than a few records.
+
+    Args:
+        release: the public file.
+        moved: the columns where records beyond the bounds were moved, and bias results.
+    """
+    records, known = sum(release.population.sizes) or None, set(moved)
+    sentences = []
+    for selection in release.selections:
+        search, column = selection.search, selection.column
+        if search is None:
+            continue
+        low, high = selection.quantiles
+        aimed = max(low, 1 - high) * search.total(records)
+        beyond = math.ceil(max(search.hidden, aimed) - ROUNDING)
+        may = f"up to {beyond:,} records may lie beyond either of them"
+        if selection.is_unsure(records):
+            sentences.append(
+                f"The bounds of {column} were found privately by a search that was unsure: {may}"
+            )
+        elif isinstance(release.bounds.get(column), Censored):
+            continue  # said above
+        elif column in known and beyond > LEAST_MOVED * search.total(records):
+            sentences.append(
+                f"The bounds of {column} were found privately: {may} and were moved there, so that "
+                f"results are of the values after that, not of {column} itself"
+            )
+    return sentences

@@ -23,17 +23,42 @@ def readable(value: float, digits: int = 4) -> str:
         >>> from noisewise.artifact.readable_numbers import readable
         >>> readable(38012.3), readable(0.123456), readable(87_773_123.0)
         ('38,012', '0.1235', '87,770,000')
+        >>> readable(9183.4, 3)
+        '9183'
     """
     size = abs(value)
     if not math.isfinite(value) or size >= LONGEST:
         return f"{value:.{digits}g}"
     # What is rounded up to the limit is written as the limit is.
-    if float(f"{size:.{digits}g}") < GROUPED:
-        return f"{value:.{digits}g}"
+    rounded = float(f"{size:.{digits}g}")
+    if rounded < GROUPED:
+        return f"{value:.0f}" if rounded >= 10**digits else f"{value:.{digits}g}"
     if size >= WHOLE:
         value = float(f"{value:.{digits}g}")
     decimals = max(0, digits - len(f"{size:.0f}"))
     return f"{value:,.{decimals}f}"
+
+
+def in_full(value: float) -> str:
+    """Return a number that somebody gave, such as a bound, with all of its digits.
+
+    Example:
+        >>> from noisewise.artifact.readable_numbers import in_full
+        >>> in_full(1e6), in_full(63_770.25), in_full(1950.0), in_full(0.1)
+        ('1,000,000', '63,770.25', '1950', '0.1')
+    """
+    return f"{value:,.15g}" if abs(value) >= GROUPED else f"{value:.15g}"
+
+
+def range_in_full(lower: float, upper: float) -> str:
+    """Return in words what two numbers enclose, each with all of its digits.
+
+    Example:
+        >>> from noisewise.artifact.readable_numbers import range_in_full
+        >>> range_in_full(0, 1e6)
+        '0 to 1,000,000'
+    """
+    return f"{in_full(lower)} to {in_full(upper)}"
 
 
 def probability(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -20,6 +21,7 @@ from noisewise.artifact.readable_numbers import readable
 if TYPE_CHECKING:
     import pandas as pd
 
+    from noisewise.inference import Result
     from noisewise.models.base import Progress as ProgressCallback
 
 MAX_ROWS = 40
@@ -54,11 +56,18 @@ def show_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2))
 
 
+def tell_cautions(result: Result, console: Console) -> None:
+    """Print what to know before the numbers of a result, a line each."""
+    for caution in result.cautions:
+        console.print(f"To know: {caution}.", soft_wrap=True)
+
+
 def frame_table(frame: pd.DataFrame, title: str | None = None, more: str = "") -> Table:
     """Return a data frame as a table for a terminal.
 
     Args:
-        frame: numbers are shown with four digits, everything else as it is.
+        frame: numbers are shown with four digits, those that are none as a dash, everything else
+            as it is.
         title: stands above the table, if it has one.
         more: what to do to see the rest, where the table is cut.
     """
@@ -68,10 +77,14 @@ def frame_table(frame: pd.DataFrame, title: str | None = None, more: str = "") -
         table.add_column(str(name), justify="right" if number else "left", overflow="fold")
     for row in frame.head(MAX_ROWS).itertuples(index=False):
         cells = zip(numeric.values(), row, strict=True)
-        table.add_row(*(readable(cell) if number else str(cell) for number, cell in cells))
+        table.add_row(*(_number(cell) if number else str(cell) for number, cell in cells))
     if len(frame) > MAX_ROWS:
         table.caption = f"and {len(frame) - MAX_ROWS} more{more}"
     return table
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else readable(value)
 
 
 @contextmanager

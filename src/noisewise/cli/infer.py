@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noisewise.artifact import ArgumentError, Release
-from noisewise.cli.console import frame_table, plain_console, show_json
+from noisewise.cli.console import frame_table, plain_console, show_json, tell_cautions
 from noisewise.cli.messages import Flag, in_shell_words
 from noisewise.cli.options import (
     AsJson,
@@ -35,6 +36,8 @@ SUMMARY_ENDING = ".parquet"
 """How the name of a file ends that takes a summary; any other name is that of a folder."""
 DIAGNOSTICS = ("rhat", "ess")
 """Columns of a summary that the status says in words."""
+MIDDLE = ("median", "lower", "upper")
+"""Columns of a summary that are read first."""
 
 
 def infer(
@@ -189,9 +192,24 @@ def _plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+def _median_first(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a summary for a person: the median leads; a mean that says nothing is a dash."""
+    from noisewise.inference.summary_table import DECIDED_BY_TAILS, beyond_interval
+
+    columns = [c for c in rows if c not in DIAGNOSTICS]
+    if "median" not in columns:
+        return rows[columns]
+    last = [c for c in (*DECIDED_BY_TAILS, "times_wider") if c in columns]
+    first = [c for c in columns if c not in (*last, *MIDDLE)]
+    shown = rows[[*first, *MIDDLE, *last]].copy()
+    shown.loc[beyond_interval(rows), list(DECIDED_BY_TAILS)] = math.nan
+    return shown
+
+
 def _show(result: Result, releases: list[Release], out: Path) -> None:
     """Print the result for a person at a terminal."""
     from noisewise.inference import Posterior, PosteriorSummary
+    from noisewise.inference.summary_table import WHY_UNTOLD, beyond_interval
 
     console = plain_console()
     what = "Posterior" if isinstance(result, Posterior | PosteriorSummary) else "Result"
@@ -200,12 +218,12 @@ def _show(result: Result, releases: list[Release], out: Path) -> None:
         console.print(release.statement())
         if release.where is not None:
             console.print(f"selected: records with {release.where}")
-    for caution in result.cautions:
-        console.print(f"To know: {caution}.")
+    tell_cautions(result, console)
     rows = result.summary().reset_index()
-    rows = rows[[c for c in rows if c not in DIAGNOSTICS]]
     title = "In the units of the data" + ("; 95 % intervals" if "lower" in rows else "")
-    console.print(frame_table(rows, title))
+    console.print(frame_table(_median_first(rows), title))
+    if beyond_interval(rows).any():
+        console.print(f"{WHY_UNTOLD}.")
     if isinstance(result, Posterior) and result.population is not None:
         shared = result.population.summary().reset_index()
         shared = shared[[c for c in shared if c not in DIAGNOSTICS]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -239,6 +240,8 @@ def show_plan(plan: Plan) -> None:
     )
     guess = ", ".join(f"{k} = {readable(v)}" for k, v in plan.guess.items())
     console.print(f"Assumed: {guess}")
+    for sentence in plan.assumptions:
+        console.print(sentence)
     console.print(_width_table(plan))
     for warning in plan.warnings:
         console.print(f"warning: {warning}", style="yellow")
@@ -339,13 +342,17 @@ def show_check(result: Check) -> None:
     table = Table(title="Do 95 % intervals hold the truth?", title_justify="left")
     table.add_column("method")
     table.add_column("parameter", overflow="fold")
-    for name in ("coverage", "mean width", "p (ranks)"):
+    compared = any(m.wider is not None for m in result.methods)
+    for name in ("coverage", "p (ranks)", *(["width / exact's"] if compared else [])):
         table.add_column(name, justify="right")
     for m in result.methods:
         for i, name in enumerate(m.parameters):
-            numbers = f"{m.coverage[i]:.3f}", readable(m.width[i]), probability(m.p_values[i])
+            wider = m.times_as_wide(i)
+            numbers = [f"{m.coverage[i]:.3f}", probability(m.p_values[i])]
+            numbers += [f"{wider:.2f}" if math.isfinite(wider) else "-"] * compared
             table.add_row(m.method if i == 0 else "", name, *numbers)
     console.print(table)
+    console.print(result.widths)
     for m in result.methods:
         console.print(f"{m.method}: {m.verdict}", style="" if m.passed else "bold")
     console.print(result.advice)

@@ -14,7 +14,7 @@ import typer
 
 from noisewise.artifact import ArgumentError, Level
 from noisewise.artifact.validation import FALSE_WORDS, TRUE_WORDS, listed_level, nearest
-from noisewise.cli.console import frame_table, plain_console, show_json
+from noisewise.cli.console import frame_table, plain_console, show_json, tell_cautions
 from noisewise.cli.options import (
     AsJson,
     ResultFile,
@@ -60,23 +60,32 @@ def predict(
     out: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict new records: the mean, where a record will lie, and where the mean itself lies.
+    """Predict new records: where a record will lie, and where the mean of such records lies.
 
-    `lower` and `upper` hold a new record, `mean_lower` and `mean_upper` the regression line (or the
-    mean of an exponential family). Of an exponential family there is nothing to give with --at.
+    `median` is the point to quote. `lower` and `upper` hold a new record, `mean_lower` and
+    `mean_upper` the regression line (or the mean of an exponential family). A file and --json have
+    `mean` too, which a few draws far out decide where the noise hides a column. Of an exponential
+    family there is nothing to give with --at.
     """
     if not 0 < level < 1:
         raise ArgumentError(f"--level: must be between 0 and 1, not {level!r}")
     check_table(out)
     loaded = load_result(result)
     rows = predicted_rows(loaded, _points(loaded, at, csv), level, seed, clamped)
-    if not written_or_printed(rows, out, as_json):
+    if not written_or_printed(loaded, rows, out, as_json):
         title = f"New records of {loaded.title}; {level:.0%} intervals"
-        plain_console().print(frame_table(rows, title, "; --out writes them all"))
+        shown = rows.drop(columns="mean") if "median" in rows else rows
+        plain_console().print(frame_table(shown, title, "; --out writes them all"))
 
 
-def written_or_printed(rows: pd.DataFrame, out: Path | None, as_json: bool) -> bool:
-    """Write rows to the CSV file, or print them as JSON; return whether either was asked for."""
+def written_or_printed(result: Result, rows: pd.DataFrame, out: Path | None, as_json: bool) -> bool:
+    """Write rows to the CSV file, or print them as JSON; return whether either was asked for.
+
+    What to know of the result comes first: on standard error where the rows are for a script.
+    """
+    tell_cautions(result, plain_console(stderr=out is not None or as_json))
+    if not result.converged:
+        typer.echo(f"warning: {result.convergence}", err=True)
     if out is not None:
         write_table(rows, out)
         typer.echo(f"wrote {out}")
@@ -270,9 +279,10 @@ def _predicted(prediction: Prediction, level: float) -> dict[str, np.ndarray]:
     record = prediction.interval(level).reshape(-1, 2)
     line = prediction.mean_interval(level).reshape(-1, 2)
     return {
-        "mean": np.atleast_1d(prediction.mean),
+        "median": np.atleast_1d(prediction.median),
         "lower": record[:, 0],
         "upper": record[:, 1],
+        "mean": np.atleast_1d(prediction.mean),
         "mean_lower": line[:, 0],
         "mean_upper": line[:, 1],
     }
@@ -316,7 +326,7 @@ def ranks(
     point = _points(loaded, at, None)[0] if at else None
     table = loaded.by_group(parameter, at=point, above=above, interval=interval)
     rows = table.sort_values("rank").reset_index()
-    if not written_or_printed(rows, out, as_json):
+    if not written_or_printed(loaded, rows, out, as_json):
         title = f"Ranks of {loaded.title}; {interval:.0%} intervals"
         plain_console().print(frame_table(rows, title, "; --out writes them all"))
 
@@ -350,7 +360,7 @@ def effects(
             "are effects already"
         )
     rows = table_of(parse_numbers(per or [], "--per"), interval).reset_index()
-    if not written_or_printed(rows, out, as_json):
+    if not written_or_printed(loaded, rows, out, as_json):
         title = f"Effects of {loaded.title}; {interval:.0%} intervals"
         plain_console().print(frame_table(rows, title, "; --out writes them all"))
 
@@ -375,7 +385,7 @@ def marginal(
     check_table(out)
     loaded = load_result(result)
     rows = marginal_rows(loaded, parse_names(columns), interval)
-    if not written_or_printed(rows, out, as_json):
+    if not written_or_printed(loaded, rows, out, as_json):
         title = f"Probabilities of {columns}, method {loaded.method}"
         if "lower" in rows:
             title += f"; {interval:.0%} intervals"

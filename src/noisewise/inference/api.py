@@ -24,6 +24,7 @@ from noisewise.inference.results import Posterior, Result
 from noisewise.inference.slabs import Part
 from noisewise.inference.summaries import PosteriorSummary, summarised, words_of
 from noisewise.models.base import Analyst, Method, Model, Progress, Question, refuse_reserved
+from noisewise.numerics import without_compile_alarm
 
 if TYPE_CHECKING:
     from noisewise.models.exponential_family import ExponentialFamilyRelease
@@ -567,12 +568,21 @@ def asked(prior: object, **words: object) -> Question:
 def reporting(progress: Progress | bool | None, what: str) -> Iterator[Progress | None]:
     """Give the callback to call while the context lasts, or None where nobody is watching.
 
+    XLA does not complain of slow compilations meanwhile.
+
     Args:
         progress: a callback, which is given as it is, or what its ``about`` makes of the words if
             it has one; True for a bar; False for none; None for a bar that vanishes at the end, if
             standard error is a terminal.
         what: the words beside the bar.
     """
+    with without_compile_alarm(), _watched(progress, what) as report:
+        yield report
+
+
+@contextmanager
+def _watched(progress: Progress | bool | None, what: str) -> Iterator[Progress | None]:
+    """Give the callback of ``reporting``."""
     if callable(progress):
         yield progress.about(what) if hasattr(progress, "about") else progress
         return

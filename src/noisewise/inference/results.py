@@ -156,17 +156,26 @@ class Prediction:
     def __repr__(self) -> str:
         """Say where the new record will lie; of several, how many they are."""
         if self.draws.ndim > 2:
-            return f"<Prediction of {self.draws.shape[0]} records or groups; see mean, interval>"
-        low, high = self.interval(0.9)
+            many = self.draws.shape[0]
+            return f"<Prediction of {many} records or groups; see median, interval>"
+        middle, low, high = map(readable, (float(self.median), *self.interval(0.9)))
         return (
-            f"<Prediction {readable(float(self.mean))}; a new record lies between {readable(low)} "
-            f"and {readable(high)} with probability 90 %>"
+            f"<Prediction {middle}; a new record lies between {low} and {high} with probability "
+            "90 %>"
         )
 
     @property
     def mean(self) -> np.ndarray:
-        """Return the point prediction, one per group where grouped."""
+        """Return the posterior mean of a record's mean, one per group where grouped.
+
+        Where the noise hides a column, a few far draws decide it: see ``median``.
+        """
         return np.asarray(self.expected.mean(axis=(-2, -1)))
+
+    @property
+    def median(self) -> np.ndarray:
+        """Return the point prediction, the median of a record's mean, one per group."""
+        return np.asarray(np.median(self.expected, axis=(-2, -1)))
 
     def interval(self, level: float = 0.9) -> np.ndarray:
         """Return the central interval (lower, upper) of a new y, leading with the group."""
@@ -208,6 +217,11 @@ class CategoryPrediction(Prediction):
         """Raise an ArgumentError: categories have probabilities only."""
         raise ArgumentError("mean: categories have none; see probabilities")
 
+    @property
+    def median(self) -> np.ndarray:
+        """Raise an ArgumentError: categories have probabilities only."""
+        raise ArgumentError("median: categories have none; see probabilities")
+
     def interval(self, level: float = 0.9) -> np.ndarray:
         """Raise an ArgumentError: categories have probabilities only."""
         raise ArgumentError("interval: categories have none; see probabilities")
@@ -243,8 +257,8 @@ def convergence_in_words(bad: int, groups: int | None, rhat: np.ndarray, ess: np
     many = "" if groups is None else f" in {bad} of {groups} groups"
     return (
         f"not converged{many}: R-hat up to {np.max(rhat):.3f}, {np.min(ess):.0f} effective draws "
-        f"at the least (wanted: below {RHAT}, at least {ESS}). Ask for more draws, or a tighter "
-        "prior"
+        f"at the least (wanted: below {RHAT}, at least {ESS}). Ask for more draws; where they do "
+        "not help, the release says so little that only a prior which knows more would"
     )
 
 
@@ -274,7 +288,7 @@ class Posterior(Result):
         >>> post.method, post.draws["p"].shape
         ('exact', (4, 1000))
         >>> list(post.summary().columns)
-        ['mean', 'sd', 'lower', 'upper', 'rhat', 'ess']
+        ['mean', 'sd', 'median', 'lower', 'upper', 'rhat', 'ess']
         >>> sorted(post.to_arviz().groups())
         ['constant_data', 'observed_data', 'posterior', 'posterior_predictive', 'prior']
     """
@@ -365,7 +379,11 @@ class Posterior(Result):
         return convergence_in_words(len(self.unconverged), groups, rhat, ess)
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.
+        """Return where each parameter lies, R-hat and effective draws, one row per parameter.
+
+        ``mean``, ``sd``, ``median``, and ``lower`` and ``upper`` of a central interval. Lead with
+        the median: where the noise hides a column, a posterior's tails are so long that its mean
+        and sd say nothing, and they are not printed.
 
         Args:
             interval: probability of the central interval.
@@ -375,20 +393,21 @@ class Posterior(Result):
         """
         import pandas as pd
 
-        from noisewise.inference.summary_table import SummaryTable
+        from noisewise.inference.summary_table import summary_table
 
         if not 0 < interval < 1:
             raise ArgumentError(f"interval: must be between 0 and 1, not {interval!r}")
-        tails = (1 - interval) / 2, (1 + interval) / 2
+        at = (1 - interval) / 2, 0.5, (1 + interval) / 2
         frames = []
         for name, values in self.draws.items():
             flat = values.reshape(-1 if self.keys is not None else 1, np.prod(values.shape[-2:]))
-            low, high = np.quantile(flat, tails, axis=1)
+            low, middle, high = np.quantile(flat, at, axis=1)
             frame = pd.DataFrame(
                 {
                     "parameter": name,
                     "mean": flat.mean(axis=1),
                     "sd": flat.std(axis=1, ddof=1),
+                    "median": middle,
                     "lower": low,
                     "upper": high,
                     "rhat": np.atleast_1d(self.rhat[name]),
@@ -400,7 +419,7 @@ class Posterior(Result):
             frames.append(frame)
         table = pd.concat(frames, ignore_index=True)
         named = ["group", "parameter"] if self.keys is not None else "parameter"
-        return SummaryTable(table.set_index(named))
+        return summary_table(table.set_index(named), interval)
 
     @property
     def shrinkage(self) -> dict[str, np.ndarray]:
@@ -426,13 +445,20 @@ class Posterior(Result):
         if at is not None:
             if parameter is not None:
                 raise ArgumentError("at: goes without parameter; give one of the two")
-            return self.predict(at).expected
+            return self._predicted_at(at).expected
         named = tuple(self.draws) if parameter is None else (parameter,)
         if len(named) > 1 or named[0] not in self.draws:
             there = ", ".join(self.draws)
             where = "; or give at= for the mean of a record" if self.covariates else ""
             raise ArgumentError(f"parameter: must be one of {there}, not {parameter!r}{where}")
         return self.draws[named[0]]
+
+    def _predicted_at(self, at: Mapping[str, float]) -> Prediction:
+        """Return the prediction of a record; errors speak of ``at``."""
+        try:
+            return self.predict(at)
+        except ArgumentError as error:
+            raise ArgumentError(str(error).replace("new_x", "at", 1)) from None
 
     def ranks(
         self,
@@ -546,16 +572,12 @@ class Posterior(Result):
     def _repr_html_(self) -> str:
         """Return for notebooks where the parameters lie, and whether to trust it."""
         from noisewise.artifact import notebook_html as notebook
+        from noisewise.inference.summary_table import told_rows
 
-        numbers = ("mean", "sd", "lower", "upper")
         rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()
-        names = [c for c in rows if c in ("group", "parameter")]
-        shown = [
-            (*(str(row[c]) for c in names), *(readable(row[c]) for c in numbers))
-            for _, row in rows.iterrows()
-        ]
+        head, shown = told_rows(rows, ("median", "lower", "upper", "mean", "sd"))
         return notebook.fragment(
             f"Posterior of {self.title}",
             (f"Method {self.method}; 95 % intervals. {self.status}", *self.guarantees),
-            (*names, *numbers), shown,
+            head, shown,
         )  # fmt: skip

@@ -119,7 +119,7 @@ class PosteriorSummary(Result):
         ... )
         >>> summary = nw.infer(release, keep="summary")
         >>> list(summary.summary().columns)
-        ['mean', 'sd', 'lower', 'upper', 'rhat', 'ess']
+        ['mean', 'sd', 'median', 'lower', 'upper', 'rhat', 'ess']
         >>> nw.load(summary.save("summary.parquet")).parameters
         ('p',)
         >>> summary.draws
@@ -193,7 +193,7 @@ class PosteriorSummary(Result):
         return ". ".join((self.convergence, *self.cautions))
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.
+        """Return mean, sd, median, central interval, R-hat and effective draws, by parameter.
 
         Args:
             interval: probability of the central interval: 0.95 or 0.5.
@@ -203,19 +203,19 @@ class PosteriorSummary(Result):
         """
         import pandas as pd
 
-        from noisewise.inference.summary_table import SummaryTable
+        from noisewise.inference.summary_table import summary_table
 
         low, high = _ends(interval)
-        columns = {"mean": "mean", "sd": "sd", "lower": low, "upper": high}
+        columns = {"mean": "mean", "sd": "sd", "median": "q50", "lower": low, "upper": high}
         columns |= {"rhat": "rhat", "ess": "ess"}
         groups = self.numbers["mean"].shape[1]
         content: dict[str, Any] = {"parameter": np.repeat(self.parameters, groups).astype(object)}
         content |= {name: self.numbers[source].ravel() for name, source in columns.items()}
         table = pd.DataFrame(content)
         if self.keys is None:
-            return SummaryTable(table.set_index("parameter"))
+            return summary_table(table.set_index("parameter"), interval)
         table.insert(0, "group", [*self.keys] * len(self.parameters))
-        return SummaryTable(table.set_index(["group", "parameter"]))
+        return summary_table(table.set_index(["group", "parameter"]), interval)
 
     def table(self) -> pd.DataFrame:
         """Return all that is kept, one row per group and parameter, the groups in their order.
@@ -248,7 +248,8 @@ class PosteriorSummary(Result):
 
         Returns:
             A table whose index holds the groups' keys, named as in the release: ``mean``, ``sd``,
-            ``lower``, ``upper``, ``rhat``, ``ess`` of the parameter; ``converged`` of the group.
+            ``median``, ``lower``, ``upper``, ``rhat``, ``ess`` of the parameter; ``converged`` of
+            the group.
         """
         import pandas as pd
 
@@ -261,7 +262,7 @@ class PosteriorSummary(Result):
                 f"parameter: must be one of {', '.join(self.parameters)}, not {parameter!r}"
             )
         row, (low, high) = self.parameters.index(parameter), _ends(interval)
-        columns = {"mean": "mean", "sd": "sd", "lower": low, "upper": high}
+        columns = {"mean": "mean", "sd": "sd", "median": "q50", "lower": low, "upper": high}
         columns |= {"rhat": "rhat", "ess": "ess"}
         content: dict[str, Any] = {n: self.numbers[source][row] for n, source in columns.items()}
         index = pd.Index([*self.keys], name=self.words.group_column or "group")
@@ -317,18 +318,14 @@ class PosteriorSummary(Result):
     def _repr_html_(self) -> str:
         """Return for notebooks where the parameters lie, and whether to trust it."""
         from noisewise.artifact import notebook_html as notebook
+        from noisewise.inference.summary_table import told_rows
 
-        shown = ("mean", "sd", "lower", "upper")
-        rows = self.summary().reset_index()
-        names = [c for c in rows if c in ("group", "parameter")]
-        cells = [
-            (*(str(row[c]) for c in names), *(f"{row[c]:.4g}" for c in shown))
-            for _, row in rows.head(notebook.MOST_ROWS + 1).iterrows()
-        ]
+        rows = self.summary().head(notebook.MOST_ROWS + 1).reset_index()
+        head, cells = told_rows(rows, ("median", "lower", "upper", "mean", "sd"))
         return notebook.fragment(
             f"Posterior of {self.title}, without draws",
             (f"Method {self.method}; 95 % intervals. {self.status}", *self.guarantees),
-            (*names, *shown), cells,
+            head, cells,
         )  # fmt: skip
 
 

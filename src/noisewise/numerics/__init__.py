@@ -7,14 +7,43 @@ needs no JAX, and this package imports none until a sampler does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
+
+QUIET_BY_JAX = "1"
+"""The level of XLA's messages that JAX sets in the environment, unless the user chose one."""
+FATAL = 3
+"""The level at which XLA writes only what ends the process."""
+
+
+@contextmanager
+def without_compile_alarm() -> Iterator[None]:
+    """Keep XLA's "Very slow compile?" off the screen while the context lasts.
+
+    XLA writes it where one compilation takes minutes, as an error with advice for its developers. A
+    compilation that fails raises an exception, which nothing here silences. A level of messages
+    that the user chose in the environment stays.
+    """
+    import jax  # noqa: F401  # sets the level in the environment
+    from jaxlib import utils
+
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") != QUIET_BY_JAX:
+        yield
+        return
+    set_level: Callable[[int], None] = utils.absl_set_min_log_level
+    set_level(FATAL)
+    try:
+        yield
+    finally:
+        set_level(int(QUIET_BY_JAX))
 
 
 def one_blas_thread() -> AbstractContextManager[object]:

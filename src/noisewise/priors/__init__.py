@@ -1,4 +1,4 @@
-"""Prior distributions and their affine maps; numpy only."""
+"""Prior distributions and their affine maps; numpy and our errors only."""
 
 from noisewise.priors.conjugate import (
     Beta,

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from noisewise.artifact.errors import ArgumentError
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
@@ -34,12 +36,12 @@ def _finite(value: object, name: str, ndim: int) -> np.ndarray:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"prior: {name} must be numbers, not {value!r}") from None
+        raise ArgumentError(f"{name}: must be numbers, not {value!r}") from None
     if array.ndim == 0 and ndim > 0:
         array = array.reshape((1,) * ndim)
     if array.ndim != ndim or not np.isfinite(array).all():
         kind = ("a finite number", "a finite vector", "a finite square matrix")[ndim]
-        raise ValueError(f"prior: {name} must be {kind}")
+        raise ArgumentError(f"{name}: must be {kind}")
     array.flags.writeable = False
     return array
 
@@ -48,7 +50,7 @@ def _positive(value: object, name: str) -> float:
     """Return a finite number above zero, or say which argument is not."""
     number = float(_finite(value, name, 0))
     if number <= 0:
-        raise ValueError(f"prior: {name} must be above zero, not {number!r}")
+        raise ArgumentError(f"{name}: must be above zero, not {number!r}")
     return number
 
 
@@ -56,9 +58,9 @@ def _definite(value: object, name: str, size: int) -> np.ndarray:
     """Return a symmetric positive definite matrix of that size, or say which argument is not."""
     matrix = _finite(value, name, 2)
     if matrix.shape != (size, size):
-        raise ValueError(f"prior: {name} must be {size} × {size}, to fit the mean of length {size}")
+        raise ArgumentError(f"{name}: must be {size} × {size}, to fit the mean of length {size}")
     if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
-        raise ValueError(f"prior: {name} must be symmetric and positive definite")
+        raise ArgumentError(f"{name}: must be symmetric and positive definite")
     return matrix
 
 
@@ -133,8 +135,8 @@ class NormalInverseWishart:
         object.__setattr__(self, "kappa", _positive(self.kappa, "kappa"))
         object.__setattr__(self, "df", _positive(self.df, "df"))
         if self.df <= len(self.mean) - 1:
-            raise ValueError(
-                f"prior: df must be above {len(self.mean) - 1} for {len(self.mean)} covariates"
+            raise ArgumentError(
+                f"df: must be above {len(self.mean) - 1} for {len(self.mean)} covariates"
             )
 
     def mapped(self, centre: np.ndarray, unit: np.ndarray) -> NormalInverseWishart:
@@ -199,7 +201,7 @@ class Dirichlet:
     def __post_init__(self) -> None:
         alpha = _finite(self.alpha, "alpha", 1)
         if (alpha <= 0).any():
-            raise ValueError("prior: alpha must be above zero in every category")
+            raise ArgumentError("alpha: must be above zero in every category")
         object.__setattr__(self, "alpha", alpha)
 
 
@@ -235,7 +237,7 @@ class Population:
             raise ValueError(f"prior: by_size must be True or False, not {self.by_size!r}")
         if isinstance(self.spread, Mapping):
             if not self.spread:
-                raise ValueError("prior: spread must name at least one parameter")
+                raise ArgumentError("spread: must name at least one parameter")
             by_name = {n: _positive(v, f"spread of {n!r}") for n, v in self.spread.items()}
             object.__setattr__(self, "spread", MappingProxyType(by_name))
         elif self.spread is not None:
@@ -277,22 +279,22 @@ class CovariateMoments:
     def __post_init__(self) -> None:
         fourth = np.array(self.fourth, dtype=np.float64)
         if fourth.ndim != 4 or len(set(fourth.shape)) != 1 or len(fourth) < 2:
-            raise ValueError(
-                "prior: fourth must have four axes of d + 1, one more than the covariates, "
+            raise ArgumentError(
+                "fourth: must have four axes of d + 1, one more than the covariates, "
                 f"not shape {fourth.shape}"
             )
         if not np.isfinite(fourth).all():
-            raise ValueError("prior: fourth must be finite")
+            raise ArgumentError("fourth: must be finite")
         size = np.abs(fourth).max()
         for axes in ((1, 0, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)):
             if np.abs(fourth - fourth.transpose(axes)).max() > MOMENT_TOLERANCE * size:
-                raise ValueError("prior: fourth must not change when two indices are exchanged")
+                raise ArgumentError("fourth: must not change when two indices are exchanged")
         matrix = fourth.reshape(len(fourth) ** 2, -1)
         if (
             abs(fourth[-1, -1, -1, -1] - 1) > MOMENT_TOLERANCE
             or np.linalg.eigvalsh(matrix)[0] < -MOMENT_TOLERANCE * size
         ):
-            raise ValueError("prior: fourth must hold moments of some distribution, E[1] = 1 last")
+            raise ArgumentError("fourth: must hold moments of some distribution, E[1] = 1 last")
         fourth.flags.writeable = False
         object.__setattr__(self, "fourth", fourth)
 
@@ -306,9 +308,7 @@ class CovariateMoments:
         """Return the moments of draws (draw, covariate) from any distribution over x."""
         given = np.asarray(draws, dtype=np.float64)
         if given.ndim != 2 or not len(given):
-            raise ValueError(
-                f"prior: draws must have axes (draw, covariate), not shape {given.shape}"
-            )
+            raise ArgumentError(f"draws: must have axes (draw, covariate), not shape {given.shape}")
         full = np.hstack([given, np.ones((len(given), 1))])
         products = (full[:, :, None] * full[:, None, :]).reshape(len(full), -1)
         fourth = products.T @ products / len(full)

@@ -93,7 +93,7 @@ def _one(content: object, where: str) -> Prior:
     try:
         return FAMILIES[named](**given)
     except ValueError as error:
-        raise ValueError(f"{where}: {str(error).removeprefix('prior: ')}") from None
+        raise ValueError(f"{where}: {error}") from None
 
 
 def _check_fields(family: type[Prior], given: dict[str, Any], where: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Groups, Level, ReleaseError
 from noisewise.artifact import validation as wire
+from noisewise.artifact.readable_numbers import in_full
 
 _SHORT = 4
 """A list of so few plain values is shown as it was written."""
@@ -304,8 +305,8 @@ def numeric_fill(
         plain, limits = number_or_date(value, f"fill[{column!r}]"), columns[column]
         if isinstance(limits, Bounds) and not limits.lower <= plain <= limits.upper:
             raise ArgumentError(
-                f"fill[{column!r}]: {plain:g} lies outside the column's bounds "
-                f"({limits.lower:g}, {limits.upper:g})"
+                f"fill[{column!r}]: {in_full(plain)} lies outside the column's bounds "
+                f"({in_full(limits.lower)}, {in_full(limits.upper)})"
             )
         filled[column] = plain
     return filled

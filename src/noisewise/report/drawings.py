@@ -15,9 +15,9 @@ from html import escape
 
 import numpy as np
 
-from noisewise.artifact.readable_numbers import readable
+from noisewise.artifact.readable_numbers import in_full
 from noisewise.diagnostics import uniform_band
-from noisewise.plots import window
+from noisewise.plots import near_interval, window
 from noisewise.report.html import number
 
 WIDTH, HEIGHT = 320, 170
@@ -131,7 +131,7 @@ def axis_number(value: float) -> str:
     for unit, name in ((1e9, "bn"), (1e6, "M")):
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.6g}{name}"
-    shown = readable(value, 6)
+    shown = in_full(float(f"{value:.6g}"))
     return shown if len(shown) <= 7 else f"{value:.3g}".replace("e+0", "e").replace("e+", "e")
 
 
@@ -175,9 +175,7 @@ def _path(xs: np.ndarray, ys: np.ndarray) -> str:
 
 def density(name: str, drawn: np.ndarray, prior: np.ndarray | None) -> str:
     """Draw the histogram of posterior draws, on that of the prior where there is one."""
-    low, high = (
-        window(prior, drawn) if prior is not None else (float(drawn.min()), float(drawn.max()))
-    )
+    low, high = window(prior, drawn) if prior is not None else near_interval(drawn)
     edges = (
         np.linspace(low, high, BINS + 1) if high > low else np.linspace(low - 1, low + 1, BINS + 1)
     )
@@ -193,7 +191,7 @@ def density(name: str, drawn: np.ndarray, prior: np.ndarray | None) -> str:
     y = HEIGHT - BOTTOM
     body.append(line(across(ends), np.array([y, y]), "mean"))
     description = (
-        f"Distribution of {name}: mean {number(drawn.mean())}, 95 % interval "
+        f"Distribution of {name}: median {number(float(np.median(drawn)))}, 95 % interval "
         f"{number(ends[0])} to {number(ends[1])}"
     )
     if prior is not None:
@@ -229,10 +227,15 @@ def band(
 
 
 def trace(name: str, chains: np.ndarray) -> str:
-    """Draw the trace of each chain: its draws in order, thinned to what can be seen."""
+    """Draw the trace of each chain: its draws in order, thinned to what can be seen.
+
+    Draws far out are drawn at the edge.
+    """
     kept = chains[:, :: max(1, chains.shape[1] // MAX_TRACE_POINTS)]
     across = horizontal_scale(0, kept.shape[1] - 1, INDENT)
-    up = vertical_scale(float(kept.min()), float(kept.max()), FLAT_HEIGHT + BOTTOM)
+    low, high = near_interval(chains)
+    kept = np.clip(kept, low, high)
+    up = vertical_scale(low, high, FLAT_HEIGHT + BOTTOM)
     xs = across(np.arange(kept.shape[1]))
     body = [left_axis(up)]
     body += [line(xs, up(c), f"chain chain{i % 4}") for i, c in enumerate(kept)]

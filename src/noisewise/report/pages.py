@@ -11,6 +11,7 @@ import numpy as np
 from noisewise.artifact import Bounds, Censored, Release
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.readable_numbers import probability
+from noisewise.inference.summary_table import DECIDED_BY_TAILS, WHY_UNTOLD, beyond_interval
 from noisewise.plots import PRIOR_DRAWS
 from noisewise.report import drawings, html
 
@@ -186,12 +187,12 @@ def calibration(check: Check | None) -> str:
     rows = [
         (
             m.method, "calibrated" if m.passed else "flagged", name, m.coverage[i],
-            probability(m.p_values[i]), m.width[i],
+            probability(m.p_values[i]), m.times_as_wide(i),
         )
         for m in check.methods
         for i, name in enumerate(m.parameters)
     ]  # fmt: skip
-    head = ("method", "verdict", "parameter", "coverage", "p-value of ranks", "mean width")
+    head = ("method", "verdict", "parameter", "coverage", "p-value of ranks", "width / exact's")
     table = html.table("Intervals meant to hold the truth in 95 % of the trials", head, rows)
     figures = [
         html.figure(drawings.ranks(m.method, m.parameters, m.ranks), f"{m.method}: {m.verdict}")
@@ -201,6 +202,7 @@ def calibration(check: Check | None) -> str:
         "Each line is a parameter: how many more or fewer truths than expected lie below each "
         "quantile of their posteriors. Lines that stay in the shaded band are calibrated."
     )
+    table += html.paragraphs(check.widths)
     return introduction + verdict + table + how_to_read + html.grid(figures)
 
 
@@ -265,7 +267,7 @@ def plan_page(plan: Plan) -> str:
         html.section("warnings", "Warnings", f"<ul>{listed}</ul>" if listed else ""),
         html.section(
             "assumed", "What was assumed",
-            html.paragraphs("If the data are otherwise, so are the widths."),
+            html.paragraphs("If the data are otherwise, so are the widths.", *plan.assumptions),
             html.table("Guess", ("word", "value"), guess),
             html.table("Settings", ("word", "value"), words),
         ),
@@ -338,7 +340,10 @@ def _result(post: Posterior) -> str:
         )
     rows = post.summary().reset_index()
     leading = [c for c in ("group", "parameter") if c in rows]
-    numbers = [c for c in ("mean", "sd", "lower", "upper", "times_wider") if c in rows]
+    numbers = [c for c in ("median", "lower", "upper", "mean", "sd", "times_wider") if c in rows]
+    # A number that is none is shown as a dash.
+    far = beyond_interval(rows)
+    rows.loc[far, list(DECIDED_BY_TAILS)] = np.nan
     listed = [
         (*(str(row[c]) for c in leading), *(float(row[c]) for c in numbers))
         for _, row in rows.head(MAX_RESULT_ROWS).iterrows()
@@ -347,7 +352,8 @@ def _result(post: Posterior) -> str:
         verdicts += html.paragraphs(f"The first {len(listed)} of {len(rows)} rows are shown.")
     caption = "Posterior in the units of the data; lower and upper end a 95 % interval"
     head = [c.replace("times_wider", "times wider by privacy") for c in (*leading, *numbers)]
-    return verdicts + html.table(caption, head, listed)
+    untold = html.paragraphs(f"{WHY_UNTOLD}.") if far.any() else ""
+    return verdicts + html.table(caption, head, listed) + untold
 
 
 def _posterior(post: Posterior, hills: Sequence[str]) -> str:
@@ -365,7 +371,8 @@ def _posterior(post: Posterior, hills: Sequence[str]) -> str:
         "The line under a hill marks its 95 % interval. Where posterior and prior look alike, the "
         "release said little, and the answer is mostly the prior's."
         if before
-        else "The line under a hill marks its 95 % interval."
+        else "The line under a hill marks its 95 % interval; draws more than its length beyond are "
+        "not drawn."
     )
     prior = html.folded("The prior in numbers", html.text("pre", post.prior)) if post.prior else ""
     return how_to_read + html.legend(*keys) + html.grid(figures) + prior
@@ -450,7 +457,10 @@ def _cost(post: Posterior) -> str:
             "How wide the intervals would be without privacy noise is worked out for one group, "
             "and for methods that model the noise."
         )
-    alone = {name: v for name, v in post.without_noise().items() if np.isfinite(v)}
+    table = post.summary()
+    far = dict(zip(table.index, beyond_interval(table), strict=True))
+    alone = {n: v for n, v in post.without_noise().items() if np.isfinite(v) and not far[n]}
+    hidden = [name for name in post.draws if far[name]]
     sd = {name: float(post.draws[name].std(ddof=1)) for name in alone}
     # Monte Carlo error can make the part larger than the whole by a hair.
     share = np.array([np.clip(1 - (float(alone[n]) / sd[n]) ** 2, 0, 1) for n in sd])
@@ -464,6 +474,13 @@ def _cost(post: Posterior) -> str:
         "smaller standard deviation. The rest of the variance is the price of privacy; the "
         "remaining part only more records would lower."
     )
+    if hidden:
+        explanation += html.paragraphs(
+            f"Of {', '.join(hidden)} the noise leaves so little that there is no deviation to "
+            "compare: nearly all of the uncertainty is due to privacy."
+        )
+    if not sd:
+        return explanation
     figure = html.figure(drawings.bars(description, tuple(sd), share))
     return explanation + figure + html.table("Standard deviations", head, rows)
 
@@ -484,6 +501,6 @@ def _convergence(post: Posterior) -> str:
     figures = [html.figure(drawings.trace(n, post.draws[n]), f"draws of {n}") for n in chosen]
     how_to_read = html.paragraphs(
         "Chains that started far apart should cover the same ground; these are the parameters "
-        "with the highest R-hat."
+        "with the highest R-hat. Draws far beyond the 95 % interval are drawn at the edge."
     )
     return table + how_to_read + html.grid(figures)

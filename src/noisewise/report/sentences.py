@@ -39,12 +39,12 @@ NAIVE = "which ignores the privacy noise and is too narrow"
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its 95 % interval, and how narrow that would be without privacy, if known.
+    """A median with its 95 % interval, and how narrow that would be without privacy, if known.
 
-    Where tails are so long that the mean is far from most draws, the median stands in.
+    Not a mean: where the noise hides a column, a few draws far out decide that.
     """
 
-    mean: float
+    median: float
     lower: float
     upper: float
     without: tuple[float, float] | None = None
@@ -57,7 +57,7 @@ class Estimate:
     def turned(self) -> Estimate:
         """Return it with the other sign."""
         without = None if self.without is None else (-self.without[1], -self.without[0])
-        return Estimate(-self.mean, -self.upper, -self.lower, without)
+        return Estimate(-self.median, -self.upper, -self.lower, without)
 
     @property
     def size(self) -> Estimate:
@@ -66,7 +66,7 @@ class Estimate:
 
 
 def estimate(draws: np.ndarray, sd_without: object = None, factor: float = 1.0) -> Estimate:
-    """Return the mean and interval of draws.
+    """Return the median and interval of draws.
 
     Args:
         draws: of any shape.
@@ -74,15 +74,13 @@ def estimate(draws: np.ndarray, sd_without: object = None, factor: float = 1.0) 
         factor: times which draws and deviation are taken.
     """
     values = np.ravel(draws) * factor
-    low, first, middle, third, high = np.quantile(values, (TAILS[0], 0.25, 0.5, 0.75, TAILS[1]))
-    mean, without = float(values.mean()), None
-    if not first <= mean <= third:  # tails so long that the mean is nowhere near the draws
-        mean = float(middle)
+    low, median, high = (float(q) for q in np.quantile(values, (TAILS[0], 0.5, TAILS[1])))
+    without = None
     if sd_without is not None and math.isfinite(float(np.asarray(sd_without))):
         reach = NORMAL * float(np.asarray(sd_without)) * abs(factor)
         if reach * HARDLY < (high - low) / 2:
-            without = mean - reach, mean + reach
-    return Estimate(mean, float(low), float(high), without)
+            without = median - reach, median + reach
+    return Estimate(median, low, high, without)
 
 
 def told(values: Sequence[float], width: float) -> list[str]:
@@ -108,8 +106,8 @@ class Intervals:
         self._unit = unit
 
     def __call__(self, at: Estimate) -> tuple[str, str]:
-        """Return the mean, and its interval with what it allows for, in words."""
-        mean, low, high = told((at.mean, at.lower, at.upper), at.upper - at.lower)
+        """Return the median, and its interval with what it allows for, in words."""
+        middle, low, high = told((at.median, at.lower, at.upper), at.upper - at.lower)
         said = f"95 % interval {low} to {high}{self._unit}"
         narrow = ""
         if at.without is not None and not self._naive:
@@ -123,7 +121,7 @@ class Intervals:
         else:
             narrow = narrow and f"; without privacy about {narrow} wide"
         self._first = False
-        return f"{mean}{self._unit}", f"({said}{narrow})"
+        return f"{middle}{self._unit}", f"({said}{narrow})"
 
 
 def opening(post: Posterior) -> list[str]:
@@ -149,9 +147,9 @@ def comparison(more: str, y: str, at: Estimate, intervals: Intervals, held: str 
         held: what is held equal, such as ``, the other columns being equal``.
     """
     if at.sign:
-        mean, interval = intervals(at.size)
+        middle, interval = intervals(at.size)
         direction = "higher" if at.sign > 0 else "lower"
-        return f"{more} goes with {mean} {direction} `{y}`{held} {interval}."
+        return f"{more} goes with {middle} {direction} `{y}`{held} {interval}."
     _, interval = intervals(at)
     first = more[0].lower() + more[1:]
     which = f"higher or lower `{y}`"
@@ -180,12 +178,12 @@ def by_group(
         unclear = f"of {where} {unclear}" if parts else f"{unclear}, in any group"
     whole = "; ".join(p for p in (clear, unclear) if p)
     said = [f"{whole[0].upper()}{whole[1:]}."]
-    listed = sorted(found, key=lambda pair: -pair[1].mean) if len(found) > MOST_GROUPS else found
+    listed = sorted(found, key=lambda pair: -pair[1].median) if len(found) > MOST_GROUPS else found
     ends = [*listed[:2], *listed[-2:]] if len(found) > MOST_GROUPS else listed
     numbers = []
     for name, at in ends:
-        mean, low, high = told((at.mean, at.lower, at.upper), at.upper - at.lower)
-        numbers.append(f"{name} {f'{mean} ({low} to {high})' if at.sign else f'{low} to {high}'}")
+        middle, low, high = told((at.median, at.lower, at.upper), at.upper - at.lower)
+        numbers.append(f"{name} {f'{middle} ({low} to {high})' if at.sign else f'{low} to {high}'}")
     which = "the two highest and the two lowest" if len(found) > MOST_GROUPS else "each group"
     ignoring = "which ignore the privacy noise and are too narrow"
     allows = ignoring if naive else "which allow for too few people and for the privacy noise"
@@ -206,11 +204,11 @@ def levels_by_group(
         naive: whether the noise was ignored.
     """
     many = len(found) > MOST_GROUPS
-    listed = sorted(found, key=lambda pair: -pair[1].mean) if many else list(found)
+    listed = sorted(found, key=lambda pair: -pair[1].median) if many else list(found)
     shown = []
     for name, at in [*listed[:2], *listed[-2:]] if many else listed:
-        mean, low, high = told((at.mean, at.lower, at.upper), at.upper - at.lower)
-        shown.append(f"{name} {mean}{unit} ({low} to {high})")
+        middle, low, high = told((at.median, at.lower, at.upper), at.upper - at.lower)
+        shown.append(f"{name} {middle}{unit} ({low} to {high})")
     which = f"of {len(found)} groups the two highest and the two lowest" if many else "by group"
     allows = "which allow for too few people and for the privacy noise"
     ignores = "which ignore the privacy noise and are too narrow"

@@ -69,6 +69,10 @@ class MethodCheck:
     wider: tuple[float, ...] | None = None
     wider_error: tuple[float, ...] | None = None
 
+    def times_as_wide(self, parameter: int) -> float:
+        """Return how many times as wide its intervals are as those of ``exact``; NaN if unknown."""
+        return float("nan") if self.wider is None else float(np.exp(self.wider[parameter]))
+
     @property
     def trials(self) -> int:
         """Return the number of trials."""
@@ -158,6 +162,14 @@ class Check:
         flagged = [m.method for m in self.methods if not m.passed]
         also = f" Do not use {', '.join(flagged)} here." if flagged else ""
         return f"Use {self.recommended}.{also}"
+
+    @property
+    def widths(self) -> str:
+        """Say why no widths are shown, but how they compare."""
+        return (
+            "Widths are compared, not shown: truths are drawn from the prior, which makes most of "
+            "them. How wide the intervals of this release are, its posterior says."
+        )
 
     def of(self, method: str) -> MethodCheck:
         """Return what was found of one method."""

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import stats
 
 from noisewise.artifact import ArgumentError, CellSums, Release
+from noisewise.artifact.readable_numbers import in_full, range_in_full, readable
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
@@ -106,6 +107,23 @@ class Plan:
     outside: Mapping[str, float]
     warnings: tuple[str, ...]
     targets: tuple[WidthTarget, ...] = ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Say how columns were taken to be distributed that nothing was guessed of, if any."""
+        taken = self.settings.get("bell_curves", ())
+        if not taken:
+            return ()
+        verb = (
+            "is taken for a bell curve that fills its bounds"
+            if len(taken) == 1
+            else ("are taken for bell curves that fill their bounds")
+        )
+        return (
+            f"{', '.join(taken)} {verb}, since nothing was guessed. To say otherwise, guess "
+            "(--guess, in Python guesses=) the mean and deviation of a column, or binary, uniform "
+            "or skewed, or a share for each value.",
+        )
 
     @property
     def target(self) -> WidthTarget | None:
@@ -224,6 +242,7 @@ def plan(
     settings = settings_of(release, problem, simulator)
     # The scale of the noise is that of one ε, and there are several.
     settings.pop("noise_scale")
+    settings["bell_curves"] = _taken_for_bell_curves(scene.guess, guesses or {})
     settings |= {"n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL}
     without = scene.width_without_privacy(seed, LEVEL).tolist()
     planned = Plan(
@@ -252,6 +271,13 @@ def plan(
     said = scene.cautions() if isinstance(scene, CautiousScene) else ()
     warnings = *said, *planned.warnings, *_unconverged(unconverged, trials)
     return replace(planned, targets=targets, warnings=warnings)
+
+
+def _taken_for_bell_curves(guess: Mapping[str, float], given: Mapping[str, Guess]) -> list[str]:
+    """Return the columns of whose distribution nothing was guessed."""
+    columns = [name.removeprefix("mean:") for name in guess if name.startswith("mean:")]
+    laws = {name for name, value in given.items() if not isinstance(value, int | float)}
+    return [c for c in columns if c not in laws and not {f"mean:{c}", f"sd:{c}"} & given.keys()]
 
 
 def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> list[Row]:
@@ -322,8 +348,8 @@ def _wide_bounds(planned: Plan, release: Release) -> list[str]:
             middle = planned.guess[f"mean:{column}"]
             warnings.append(
                 f"Bounds of {column!r} are wide: by the guess nearly all values lie between "
-                f"{middle - REACH * spread:.4g} and {middle + REACH * spread:.4g}. Noise grows "
-                "with the bounds; narrower ones would be worth records."
+                f"{readable(middle - REACH * spread)} and {readable(middle + REACH * spread)}. "
+                "Noise grows with the bounds; narrower ones would be worth records."
             )
     return warnings
 
@@ -400,9 +426,9 @@ def _uncentred_products(release: Release) -> list[str]:
                 "two or three times as wide"
             )
             warnings.append(
-                f"{line}: a formula cannot shift a "
-                f"column, so make one in the table, {column} - {limits.centre:g} with bounds "
-                f"{low:g} to {high:g}, and take the powers and products of that."
+                f"{line}: a formula cannot shift a column, so make one in the table, {column} - "
+                f"{in_full(limits.centre)} with bounds {range_in_full(low, high)}, and "
+                "take the powers and products of that."
             )
     return warnings
 
@@ -442,7 +468,9 @@ def _private_bounds(planned: Plan, release: Release) -> list[str]:
     columns, n = ", ".join(s.column for s in release.selections), planned.settings["n"]
     warnings = [
         f"Bounds of {columns} are to be found privately: the plan takes the whole range for them, "
-        "and counts what the search costs. Widths are therefore on the large side."
+        "and counts what the search costs. Widths are therefore far too large, unless the range is "
+        "about that of the data. To see those of a search that finds the range, plan with the "
+        f"range that you expect as public bounds{_less_the_search(release)}."
     ]
     for selection in release.selections:
         if selection.search is None:
@@ -459,6 +487,14 @@ def _private_bounds(planned: Plan, release: Release) -> list[str]:
             f"{n:,} records at either end, {verdict}."
         )
     return warnings
+
+
+def _less_the_search(release: Release) -> str:
+    """Return which part of the budget is left when the search has ended."""
+    if release.guarantee.rho is not None:
+        return ""
+    share = 1 - sum(s.cost for s in release.selections) / release.guarantee.epsilon
+    return f", and {share:.0%} of each epsilon"
 
 
 def _as_json(value: Any) -> Any:

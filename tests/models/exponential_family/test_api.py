@@ -183,12 +183,12 @@ def test_what_the_analyst_cannot_ask(words: dict[str, Any], says: str) -> None:
 
 
 def test_priors_that_are_none() -> None:
-    for make in (
-        lambda: nw.priors.Beta(0, 1),
-        lambda: nw.priors.Gamma(1, float("nan")),
-        lambda: nw.priors.Dirichlet([1, -1]),
+    for make, message in (
+        (lambda: nw.priors.Beta(0, 1), "alpha: must be above zero, not 0.0"),
+        (lambda: nw.priors.Gamma(1, float("nan")), "rate: must be a finite number"),
+        (lambda: nw.priors.Dirichlet([1, -1]), "alpha: must be above zero in every category"),
     ):
-        with pytest.raises(ValueError, match="prior: "):
+        with pytest.raises(nw.ArgumentError, match=f"^{message}"):
             make()
     release = published("kind", "categorical", levels=["x", "y", "z"])
     with pytest.raises(nw.ArgumentError, match="length 3"):

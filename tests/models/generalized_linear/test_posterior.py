@@ -110,8 +110,11 @@ def test_predictions_are_probabilities(post: GeneralizedPosterior) -> None:
     [
         (None, "new_x: must be one record"),
         ({"z": 1.0}, "new_x: must give a value to each of x; no value for x; not needed: z"),
-        ({"x": float("nan")}, r"new_x\['x'\]: must be one finite number"),
-        ({"x": "many"}, r"new_x\['x'\]: must be one finite number, not 'many'"),
+        (
+            {"x": float("nan")},
+            r"new_x\['x'\]: must be a finite number, not nan; the release has no",
+        ),
+        ({"x": "many"}, r"new_x\['x'\]: must be one number, not 'many'"),
     ],
 )
 def test_wrong_records_are_refused(post: GeneralizedPosterior, at: object, word: str) -> None:

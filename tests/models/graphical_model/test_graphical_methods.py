@@ -292,5 +292,5 @@ def test_what_has_not_converged_is_counted(posterior: Any) -> None:
         found, marginal_draws=found.marginal_draws[:, :20], tau=found.tau[:, :20],
         details={**found.details, "divergences": 2},
     )  # fmt: skip
-    assert "of 17 quantities fall short. Ask for more draws" in short.status
+    assert "of 17 quantities fall short. Ask for more draws; method 'cgm'" in short.status
     assert "2 divergent transitions" in short.status

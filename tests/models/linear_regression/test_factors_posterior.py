@@ -237,11 +237,15 @@ def test_a_summary_in_the_order_of_the_formula() -> None:
     terms = [c.name for c in parse(FORMULA).design(LEVELS)]
     assert list(table.index) == [*terms, "sigma2"]
     assert list(table.columns) == [
-        "mean", "sd", "lower", "upper", "times_wider", "rhat", "ess",
+        "mean", "sd", "median", "lower", "upper", "times_wider", "rhat", "ess",
     ]  # fmt: skip
-    np.testing.assert_allclose(table["times_wider"], table["sd"] / 0.1)
+    normal = 2 * 1.959964 * 0.1
+    np.testing.assert_allclose(table["times_wider"], (table["upper"] - table["lower"]) / normal)
     grouped = factor_posterior(groups=2).summary()
-    np.testing.assert_allclose(grouped["times_wider"], grouped["sd"] / 0.1)
+    width = grouped["upper"] - grouped["lower"]
+    np.testing.assert_allclose(grouped["times_wider"], width / normal)
+    # It is the same whatever interval the table shows.
+    np.testing.assert_allclose(post.summary(0.5)["times_wider"], table["times_wider"])
     assert "times_wider" not in replace(post, without_noise=None).summary()
 
 

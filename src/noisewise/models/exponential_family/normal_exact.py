@@ -55,12 +55,13 @@ MAX_CLIMBS = 4
 UNRESOLVED = (
     "method: exact cannot resolve this posterior, which is too narrow for its grids, or has narrow "
     "modes far apart; use method='gibbs', whose approximation is best where there are many "
-    "records, but which may show one mode of several where records were dropped, not clamped"
+    "records, but which may show one mode of several where records were dropped (a release with "
+    "outside='clamp' would tell them apart)"
 )
 """What is said where no grid holds the posterior."""
 CONTRADICTED = {
     True: "family: no normal distribution clamped to these bounds has sums near those released; "
-    "this column is not normal",
+    "this column is not normal; a release by another family would describe it better",
     False: "family: no normal distribution whose values outside the bounds are dropped has sums "
     "near those released; this column is not normal, and a release with outside='clamp' or another "
     "family would describe it better",

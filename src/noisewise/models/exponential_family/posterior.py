@@ -117,9 +117,9 @@ class FamilyPosterior(Posterior):
         if not any(isinstance(s, PowerSums) and s.outside == "drop" for s in statistics):
             return ""
         return (
-            ": records outside the bounds were dropped, and how many is unknown; a prior that "
-            "knows better, or clamping instead of dropping in the next release, would tell them "
-            "apart"
+            ": records outside the bounds were dropped, and how many is unknown. A prior that "
+            "knows which is impossible would tell them apart; so would a release with "
+            "outside='clamp' (--outside clamp) in place of 'drop': ask the owner for it"
         )
 
     def __repr__(self) -> str:

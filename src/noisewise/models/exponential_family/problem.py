@@ -27,6 +27,7 @@ from noisewise.artifact import (
     ReleaseError,
     Tables,
 )
+from noisewise.artifact.readable_numbers import in_full
 from noisewise.inference.combine import Observation, averaged, reduced
 from noisewise.models.exponential_family.families import (
     Bernoulli,
@@ -186,9 +187,9 @@ def _refuse_impossible(problem: FamilyProblem, empty: bool = False) -> None:
     mass = prior_mass(problem.family, problem.interval, problem.conjugate)
     if float(mass) < LEAST_PRIOR_MASS:
         raise ArgumentError(
-            f"prior: gives the public interval ({problem.interval.lower:g}, "
-            f"{problem.interval.upper:g}) of {problem.column!r} no probability; check the prior's "
-            "units, or ask the owner for another interval"
+            f"prior: gives the public interval ({in_full(problem.interval.lower)}, "
+            f"{in_full(problem.interval.upper)}) of {problem.column!r} no probability; check the "
+            "prior's units, or ask the owner for another interval"
         )
 
 

@@ -139,10 +139,12 @@ def exponential_family(
         bounds: the public interval of an unbounded family, or a ``PrivateBounds``; a `nw.Censored`
             is carried in the file, and means the same here: the models know of their interval.
         outside: ``"drop"`` leaves records outside the interval out of the sum (they still count
-            as records); ``"clamp"`` moves them to its nearer end. Records that the family cannot
-            have, such as negative waiting times, are treated like any other: begin the interval
-            at 0 and they are left out, or clamped to 0. Dropping is the
-            thesis' way, but one sum may then fit two parameters; clamping tells more.
+            as records); ``"clamp"`` moves them to its nearer end, and is the better choice for
+            nearly every column: with ``"drop"`` one sum may fit two quite different parameters,
+            even where no record is outside, since nobody knows that none is. Records that the
+            family cannot have, such as negative waiting times, are treated like any other: begin
+            the interval at 0 and they are left out, or clamped to 0. Dropping is the
+            way of the thesis, and the default for its sake.
         levels: the public categories of ``categorical``.
         trials: trials per record of ``binomial``.
         shape: the known shape of ``gamma``.
@@ -360,8 +362,10 @@ OWNER = Owner(
              "budget find it within limits that may be far too wide"),
         Word("censored", "censored-interval", "the public interval where it cuts values off; SIDES "
              "is both (the default), lower or upper"),
-        Word("outside", "text", "drop records outside the interval from the sum, or clamp them to "
-             "its nearer end", default="drop"),
+        Word("outside", "text",
+             "what becomes of records outside the interval: clamp moves them to its nearer end, "
+             "and is the better choice for nearly every column; drop leaves them out of the sum, "
+             "which two quite different parameters may then fit", default="drop"),
         Word("levels", "list", "public categories of categorical"),
         Word("binomial_trials", "count", "trials per record of binomial"),
         Word("shape", "number", "known shape of gamma"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, CellSums, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
+from noisewise.artifact.readable_numbers import in_full, range_in_full
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.artifact.validation import text
 from noisewise.formula import DesignColumn
@@ -19,7 +20,11 @@ from noisewise.inference.results import Posterior, Prediction, by_name
 from noisewise.models.generalized_linear.covariate_moments import CovariateMoments, DesignMoments
 from noisewise.models.generalized_linear.covariate_nodes import CovariateNodes
 from noisewise.models.generalized_linear.response_laws import RESPONSE_LAWS, ResponseLaw
-from noisewise.models.linear_regression import design_matrix, reference_levels
+from noisewise.models.linear_regression import (
+    design_matrix,
+    predicted_records,
+    reference_levels,
+)
 from noisewise.models.linear_regression.factor_problem import noisy_sizes
 from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
 from noisewise.models.linear_regression.posterior import restored_column
@@ -289,14 +294,14 @@ class GeneralizedPosterior(Posterior):
         if share.max() < CLAMPED_SHARE:
             return []
         return [
-            f"About {share.max():.1%} of {self.y} lie above their bound, {bound:g}"
+            f"About {share.max():.1%} of {self.y} lie above their bound, {in_full(bound)}"
             f"{self._where({'': share >= CLAMPED_SHARE})}, and were moved to it: rates come out "
             "too small"
         ]
 
     def predict(
         self,
-        new_x: Mapping[str, float | Level] | pd.DataFrame | pd.Series[Any] | None = None,
+        new_x: Mapping[str, float | Level | None] | pd.DataFrame | pd.Series[Any] | None = None,
         *,
         seed: int = 0,
     ) -> Prediction:
@@ -306,13 +311,14 @@ class GeneralizedPosterior(Posterior):
         interval; ``draws`` new records: 0 or 1, or counts.
 
         Args:
-            new_x: a number for each covariate, in the user's units, or the level of a factor; or a
+            new_x: a number for each covariate, in the user's units, or the level of a factor; None
+                or NaN for a gap, where the release has a public value for those of its column. Or a
                 pandas table with these columns, a record in each row: results then lead with the
                 row. Other columns are ignored.
             seed: of the new record's scatter.
         """
         rows, many = given_records(new_x, self.covariates, self.draws["intercept"].size)
-        at = [self._checked(row) for row in rows]
+        at = [predicted_records.checked(self.releases, self.levels, row) for row in rows]
         for warning in dict.fromkeys(w for record in at for w in self._beyond_bounds(record)):
             warn_user(warning)
         rng = np.random.default_rng(seed)
@@ -332,26 +338,16 @@ class GeneralizedPosterior(Posterior):
         mean = self.law.mean(predictor)
         return Prediction(self.law.records(rng, mean), mean)
 
-    def _checked(self, new_x: Mapping[str, Any]) -> dict[str, float]:
-        """Return the numbers of a record, and the codes of its levels."""
-        at = {}
-        for column, value in new_x.items():
-            if column in self.levels:
-                where = f"new_x[{column!r}]"
-                (at[column],) = design_matrix.codes([value], self.levels[column], where).tolist()
-                continue
-            number = isinstance(value, int | float | np.number | np.bool_)
-            if not number or not np.isfinite(value):
-                raise ArgumentError(f"new_x[{column!r}]: must be one finite number, not {value!r}")
-            at[column] = float(value)
-        return at
+    def as_released(self, column: str, value: object) -> object:
+        """Return a value of a covariate as the release took it, where the file says how."""
+        return predicted_records.as_released(self.releases, column, value)
 
     def _beyond_bounds(self, at: Mapping[str, float]) -> list[str]:
         bounds = self.releases[0].bounds if self.releases else {}
         return [
-            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
-            f"{bounds[column].upper:g}: no record was seen there, and the prediction extends the "
-            "model"
+            f"{column} = {in_full(value)} lies outside its public bounds, "
+            f"{range_in_full(bounds[column].lower, bounds[column].upper)}: no record was seen "
+            "there, and the prediction extends the model"
             for column, value in at.items()
             if column in bounds
             and column not in self.levels

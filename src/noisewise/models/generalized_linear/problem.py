@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Release
+from noisewise.artifact.readable_numbers import in_full
 from noisewise.models.generalized_linear.covariate_nodes import order_of
 from noisewise.models.generalized_linear.links import LINKS
 from noisewise.models.linear_regression.prior_check import hidden_columns
@@ -212,13 +213,13 @@ def _check_response(problem: RegressionProblem, link: str) -> None:
         if lower != 0 or upper < 1:
             raise ArgumentError(
                 f"model: a poisson regression needs counts, with bounds from 0 to a number of at "
-                f"least 1; {problem.y!r} has ({lower:g}, {upper:g})"
+                f"least 1; {problem.y!r} has ({in_full(lower)}, {in_full(upper)})"
             )
         return
     if (lower, upper) != (0.0, 1.0):
         raise ArgumentError(
             f"model: a {link} regression needs a response that is 0 or 1, with bounds (0, 1); "
-            f"{problem.y!r} has ({lower:g}, {upper:g})"
+            f"{problem.y!r} has ({in_full(lower)}, {in_full(upper)})"
         )
     if not problem.z.any():
         return  # A blank release, as checks and plans make it: no data, and no noise.

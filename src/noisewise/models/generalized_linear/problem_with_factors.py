@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, CellSums, Level, Release
+from noisewise.artifact.readable_numbers import in_full
 from noisewise.artifact.statistics.cell_sums import CellSum, numeric_name, product_bounds
 from noisewise.formula import DesignColumn, Formula, parse
 from noisewise.models.generalized_linear.links import LINKS
@@ -371,13 +372,13 @@ def _check_response(
         if box.lower != 0 or box.upper < 1:
             raise ArgumentError(
                 f"model: a poisson regression needs counts, with bounds from 0 to a number of at "
-                f"least 1; {y!r} has ({box.lower:g}, {box.upper:g})"
+                f"least 1; {y!r} has ({in_full(box.lower)}, {in_full(box.upper)})"
             )
         return
     if (box.lower, box.upper) != (0.0, 1.0):
         raise ArgumentError(
             f"model: a {link} regression needs a response that is 0 or 1, with bounds (0, 1); "
-            f"{y!r} has ({box.lower:g}, {box.upper:g})"
+            f"{y!r} has ({in_full(box.lower)}, {in_full(box.upper)})"
         )
     if not z.any():
         return  # A blank release, as plans make it.

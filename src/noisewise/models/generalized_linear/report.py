@@ -94,9 +94,9 @@ def _of_covariates(post: GeneralizedPosterior) -> Iterator[str]:
         elif post.law.ratio is None:
             yield _average(post, more, on_average, intervals, held)
         else:
-            mean, interval = intervals(_as_ratio(at))
+            middle, interval = intervals(_as_ratio(at))
             what = "odds" if post.law.ratio == "odds_ratio" else "rate"
-            yield f"{more} multiplies the {what} of {_event(post)} by {mean}{held} {interval}."
+            yield f"{more} multiplies the {what} of {_event(post)} by {middle}{held} {interval}."
             yield _average(post, "Averaged over the records, that", on_average, None, "")
 
 
@@ -113,13 +113,13 @@ def _average(
         unit = ""
     else:
         at, unit = sentences.estimate(draws, None, 100.0), " percentage points"
-    mean, interval = (intervals or sentences.Intervals(post.method == "naive"))(at.size)
+    middle, interval = (intervals or sentences.Intervals(post.method == "naive"))(at.size)
     if intervals is None:
         low, high = sentences.told((at.size.lower, at.size.upper), at.upper - at.lower)
         interval = f"({low} to {high})"
-    direction = "higher" if at.mean > 0 else "lower"
+    direction = "higher" if at.median > 0 else "lower"
     return (
-        f"{what} goes with a {post.law.mean_name} of {_event(post)} that is {mean}{unit} "
+        f"{what} goes with a {post.law.mean_name} of {_event(post)} that is {middle}{unit} "
         f"{direction}{held} {interval}."
     )
 
@@ -127,9 +127,9 @@ def _average(
 def _as_ratio(at: sentences.Estimate) -> sentences.Estimate:
     """Return what multiplies odds or rates, where its logarithm is an estimate."""
     with np.errstate(over="ignore"):
-        mean, lower, upper = np.exp([at.mean, at.lower, at.upper]).tolist()
+        median, lower, upper = np.exp([at.median, at.lower, at.upper]).tolist()
         without = None if at.without is None else tuple(np.exp(at.without).tolist())
-    return sentences.Estimate(mean, lower, upper, without)
+    return sentences.Estimate(median, lower, upper, without)
 
 
 def _in_groups(post: GeneralizedPosterior) -> Iterator[str]:
@@ -214,6 +214,6 @@ def _band(
     at = np.linspace(bounds.lower, bounds.upper, POINTS)
     predicted = [post.predict({**held, column: float(v)}) for v in at]
     line = np.array([p.mean_interval(0.9) for p in predicted])
-    mean = np.array([float(p.mean) for p in predicted])
+    middle = np.array([float(p.median) for p in predicted])
     name = f"{post.law.mean_name} of {post.y}"
-    return drawings.band(column, name, at, mean, line, line)
+    return drawings.band(column, name, at, middle, line, line)

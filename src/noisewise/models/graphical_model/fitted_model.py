@@ -142,10 +142,8 @@ class GraphicalModel(TablesResult):
         """Say whether the fit converged, and what to do if it did not."""
         if self.converged:
             return f"converged ({self.inference} inference)"
-        return (
-            "not converged: the potentials are still growing. Use a larger lam (naive-mle) or a "
-            "smaller spread (cgm)"
-        )
+        remedy = "a larger lam" if self.method == "naive-mle" else "a smaller spread"
+        return f"not converged: the potentials are still growing. Use {remedy}"
 
     @property
     def draws(self) -> NoReturn:  # type: ignore[override]

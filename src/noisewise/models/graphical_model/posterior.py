@@ -227,7 +227,8 @@ class GraphicalPosterior(TablesResult):
         short = int(((rhat >= MAX_RHAT) | (ess < MIN_ESS)).sum())
         return (
             f"not converged: {evidence} (wanted: below {MAX_RHAT}, {MIN_ESS}); {short} of "
-            f"{len(rhat)} quantities fall short. Ask for more draws"
+            f"{len(rhat)} quantities fall short. Ask for more draws; method 'cgm' fits one model, "
+            "and needs none"
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -11,12 +11,17 @@ import numpy as np
 
 from noisewise.artifact import ArgumentError, Bounds, Censored, Level, Release, validation
 from noisewise.artifact.clamping import clamping_in_words, left_out_in_words
+from noisewise.artifact.readable_numbers import in_full, range_in_full
 from noisewise.artifact.statistics.cell_sums import numeric_name
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import INTERCEPT, DesignColumn
 from noisewise.inference.new_records import given_records, together
 from noisewise.inference.results import Posterior, Prediction
-from noisewise.models.linear_regression import design_matrix, reference_levels
+from noisewise.models.linear_regression import (
+    design_matrix,
+    predicted_records,
+    reference_levels,
+)
 from noisewise.models.linear_regression.censoring import KNOWING_CUTS, clamped_margin
 from noisewise.models.linear_regression.level_counts import hidden_levels_in_words
 from noisewise.numerics.convergence import diagnose_groups
@@ -25,6 +30,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from arviz import InferenceData
     from scipy.sparse import csr_array
+
+
+TAILS = (0.025, 0.975)
+"""Of the intervals whose widths with and without privacy are compared."""
+NORMAL = 1.959964
+"""Deviations from the mean to the ends of such an interval of a normal law."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,10 +115,10 @@ class RegressionPosterior(Posterior):
         return named
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:
-        """Return mean, sd, central interval, R-hat and effective draws, one row per parameter.
+        """Return where each parameter lies, R-hat and effective draws, one row per parameter.
 
         Terms stand in the formula's order, the intercept after them. Of a release with a formula
-        ``times_wider`` says how many times the sd is what it would be without privacy.
+        ``times_wider`` says how many times the 95 % interval is what it would be without privacy.
 
         Args:
             interval: probability of the central interval.
@@ -122,7 +133,10 @@ class RegressionPosterior(Posterior):
         if self.without_noise is not None:
             alone = self.without_noise()
             without = np.concatenate([np.atleast_1d(alone[name]) for name in self.draws])
-            table.insert(list(table).index("rhat"), "times_wider", table["sd"] / without)
+            ends = [np.quantile(v, TAILS, axis=(-2, -1)) for v in self.draws.values()]
+            width = np.concatenate([np.atleast_1d(high - low) for low, high in ends])
+            wider = width / (2 * NORMAL * without)
+            table.insert(list(table).index("rhat"), "times_wider", wider)
         return table
 
     def with_reference(self, **references: object) -> RegressionPosterior:
@@ -258,7 +272,7 @@ class RegressionPosterior(Posterior):
             features: what is publicly known of the new group, where groups have features.
         """
         rows, many = given_records(new_x, self.covariates, self.draws["intercept"].size)
-        at = [self._checked(row) for row in rows]
+        at = [predicted_records.checked(self.releases, self.levels, row) for row in rows]
         for warning in dict.fromkeys(w for record in at for w in self._beyond_bounds(record)):
             warn_user(warning)
         if features is not None and not new_group:
@@ -307,63 +321,22 @@ class RegressionPosterior(Posterior):
         rng = np.random.default_rng([seed, 1])
         return new_group(rng, self.population.draws, names, known, row)
 
-    def _checked(self, new_x: Mapping[str, Any]) -> dict[str, float]:
-        """Return the numbers of a record, and the codes of its levels."""
-        at: dict[str, float] = {}
-        for column in self.covariates:
-            value, where = self.as_released(column, new_x[column]), f"new_x[{column!r}]"
-            if column in self.levels:
-                (code,) = design_matrix.codes(
-                    [value], self.levels[column], where, _why_not_predicted(value)
-                )
-                at[column] = int(code)
-                continue
-            gap = _why_not_predicted(value) if _is_gap(value) else ""
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise ArgumentError(f"{where}: must be one number, not {value!r}{gap}")
-            if not np.isfinite(value):
-                raise ArgumentError(f"{where}: must be a finite number, not {value!r}{gap}")
-            at[column] = float(value)
-        return at
-
     def as_released(self, column: str, value: object) -> object:
-        """Return a value of a covariate as the release took it, where the file says how.
-
-        A gap becomes the public value for gaps; true and false become 1 and 0 in a column of
-        numbers between 0 and 1. Other values stay as they are.
-        """
-        if _is_gap(value):
-            return next((r.fill[column] for r in self.releases if column in r.fill), value)
-        bounds = self.releases[0].bounds.get(column) if self.releases else None
-        is_flag = isinstance(value, bool | np.bool_) and bounds == Bounds(0, 1)
-        return float(value) if is_flag else value  # type: ignore[arg-type]
+        """Return a value of a covariate as the release took it, where the file says how."""
+        return predicted_records.as_released(self.releases, column, value)
 
     def _beyond_bounds(self, at: Mapping[str, float]) -> list[str]:
         """Return a sentence for each covariate beyond its bounds, which a release says."""
         bounds = self.releases[0].bounds if self.releases else {}
         return [
-            f"{column} = {value:g} lies outside its public bounds, {bounds[column].lower:g} to "
-            f"{bounds[column].upper:g}: {_seen_there(bounds[column])}, and the prediction extends "
-            "a straight line"
+            f"{column} = {in_full(value)} lies outside its public bounds, "
+            f"{range_in_full(bounds[column].lower, bounds[column].upper)}: "
+            f"{_seen_there(bounds[column])}, and the prediction extends a straight line"
             for column, value in at.items()
             if column in bounds
             and column not in self.levels
             and not bounds[column].lower <= value <= bounds[column].upper
         ]
-
-
-def _why_not_predicted(value: object) -> str:
-    """Return why a value that a table may hold is not predicted, to be added to an error."""
-    if _is_gap(value):
-        return "; the release has no public value for gaps in this column"
-    return "; a release does not say which level counts values off the list: give that level"
-
-
-def _is_gap(value: object) -> bool:
-    """Return whether a value is missing: None, NaN, or what pandas writes for it."""
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def clamping_by_formula(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
@@ -375,8 +348,9 @@ def clamping_by_formula(release: Release, columns: Sequence[str]) -> tuple[str, 
     natural = [c for c in columns if c not in cut]
     return (
         *(
-            f"The bounds of {c}, {release.bounds[c].lower:g} to {release.bounds[c].upper:g}, cut "
-            "values off; a regression by a formula takes the values after clamping as they are"
+            f"The bounds of {c}, "
+            f"{range_in_full(release.bounds[c].lower, release.bounds[c].upper)}, cut values off; "
+            "a regression by a formula takes the values after clamping as they are"
             for c in cut
         ),
         *clamping_in_words(release, natural, taken_as_normal=True),

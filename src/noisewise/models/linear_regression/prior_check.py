@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from noisewise.artifact.readable_numbers import range_in_full
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.gram_packing import square_positions, total_positions
 
@@ -68,7 +69,7 @@ def caution(problem: RegressionProblem) -> str | None:
     units = problem.units
     place = [(*problem.x, problem.y).index(c) for c in narrow]
     ranges = ", ".join(
-        f"{c!r} ({units.centre[i] - units.half[i]:g} to {units.centre[i] + units.half[i]:g})"
+        f"{c!r} ({range_in_full(units.centre[i] - units.half[i], units.centre[i] + units.half[i])})"
         for c, i in zip(narrow, place, strict=True)
     )
     return (

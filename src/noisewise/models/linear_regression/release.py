@@ -338,7 +338,12 @@ OWNER = Owner(
             "the level of the public list that counts what is not on it; repeat",
             planned=False,
         ),
-        Word("monomials", "flag", "also release all monomials of x up to degree four"),
+        Word(
+            "monomials",
+            "flag",
+            "also release all products of x up to degree four, which method "
+            "gibbs-noisy of the analyst needs",
+        ),
         Word("count_clamped", "flag", "also release how many records lie outside the bounds"),
         Word("count_left_out", "flag", "also release how many records have gaps and do not count"),
     ),

@@ -28,7 +28,7 @@ MAX_LEVELS_DRAWN = 120
 """Rows of one drawing of levels (chosen)."""
 
 Row = tuple[str, float, float, float]
-"""A name, and the lower end, mean and upper end of an interval."""
+"""A name, and the lower end, median and upper end of an interval."""
 
 
 def page(result: Result | Release, check: Check | None = None) -> str:
@@ -119,7 +119,9 @@ def _of_levels(
     shown = columns
     if len(columns) > sentences.MOST_LEVELS:
         clear = [c for c in columns if found[c.name].sign]
-        shown = sorted(clear, key=lambda c: -abs(found[c.name].mean))[: sentences.MOST_LEVELS // 2]
+        shown = sorted(clear, key=lambda c: -abs(found[c.name].median))[
+            : sentences.MOST_LEVELS // 2
+        ]
         up = sum(found[c.name].sign > 0 for c in columns)
         down = sum(found[c.name].sign < 0 for c in columns)
         yield (
@@ -139,8 +141,8 @@ def _against(
 ) -> str:
     """Return the sentence about a level against the reference."""
     if at.sign:
-        mean, interval = intervals(at.size)
-        return f"{what}: {mean} {'higher' if at.sign > 0 else 'lower'} `{y}`{held} {interval}."
+        middle, interval = intervals(at.size)
+        return f"{what}: {middle} {'higher' if at.sign > 0 else 'lower'} `{y}`{held} {interval}."
     _, interval = intervals(at)
     return f"{what}: the release does not say which has the higher `{y}`{held} {interval}."
 
@@ -263,8 +265,8 @@ def _levels_in_words(post: RegressionPosterior, column: DesignColumn) -> str:
 
 
 def _interval(draws: np.ndarray) -> tuple[float, float, float]:
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return float(low), float(draws.mean()), float(high)
+    low, middle, high = np.quantile(draws, [0.025, 0.5, 0.975])
+    return float(low), float(middle), float(high)
 
 
 def _prediction(post: RegressionPosterior) -> str:
@@ -310,8 +312,8 @@ def _band(
     predicted = [post.predict({**held, column: float(v)}) for v in at]
     line = np.array([p.mean_interval(0.9) for p in predicted])
     record = np.array([p.interval(0.9) for p in predicted])
-    mean = np.array([float(p.mean) for p in predicted])
-    return drawings.band(column, post.y, at, mean, line, record)
+    middle = np.array([float(p.median) for p in predicted])
+    return drawings.band(column, post.y, at, middle, line, record)
 
 
 def _points(post: RegressionPosterior, factor: str, held: Mapping[str, float | Level]) -> str:
@@ -320,8 +322,8 @@ def _points(post: RegressionPosterior, factor: str, held: Mapping[str, float | L
     for level in post.levels[factor][:MAX_LEVELS_DRAWN]:
         predicted = post.predict({**held, factor: level})
         low, high = predicted.mean_interval(0.9)
-        rows.append((str(level), float(low), float(predicted.mean), float(high)))
+        rows.append((str(level), float(low), float(predicted.median), float(high)))
     described = f"Predicted mean of {post.y} by {factor}: " + ", ".join(
-        f"{name} {html.number(mean)}" for name, _, mean, _ in rows
+        f"{name} {html.number(middle)}" for name, _, middle, _ in rows
     )
     return drawings.intervals(described, rows, zero=False)

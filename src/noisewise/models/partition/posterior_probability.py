@@ -185,11 +185,38 @@ OWNER = Owner(
     words=(
         *QUESTION_WORDS,
         Word("at", "numbers", "cutoff; repeat, and several share the budget", required=True),
-        Word("method", "text", "normality or fisher", default="normality"),
-        Word("corrected", "flag", "rescale by the true spread, not the thesis' way", default=True),
-        Word("tempered", "flag", "all partitions together carry the prior once", default=True),
-        Word("power", "number", "power of the partitions' likelihoods; 2 for normality, else 1"),
-        Word("floor", "number", "fisher: smaller probabilities count as this", default=0.001),
+        Word(
+            "method",
+            "text",
+            "normality (the mean of the partitions' probabilities) or fisher "
+            "(the sum of their logarithms)",
+            default="normality",
+        ),
+        Word(
+            "corrected",
+            "flag",
+            "rescale by how much partitions really scatter, as is right; without, "
+            "as the thesis that introduced the method printed it",
+            default=True,
+        ),
+        Word(
+            "tempered",
+            "flag",
+            "count the prior once over all partitions; without, once in each",
+            default=True,
+        ),
+        Word(
+            "power",
+            "number",
+            "power to which each partition's likelihood is raised: above 1, more signal "
+            "and more scatter; left out, 2 for normality and else 1",
+        ),
+        Word(
+            "floor",
+            "number",
+            "with --method fisher: smaller probabilities count as this one",
+            default=0.001,
+        ),
     ),
     privacy=command_line_options(ProbabilityOptions),
     prepare=question_arguments,

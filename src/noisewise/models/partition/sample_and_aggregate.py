@@ -133,7 +133,9 @@ QUESTION_WORDS = (
     Word("coefficient", "text", "a covariate, or intercept", required=True),
     Word("partitions", "count",
          "number of random partitions; around 100 records each is a good size", required=True),
-    Word("g", "number", "Zellner's g; by default the public n"),
+    Word("g", "number",
+         "Zellner's g: the prior weighs as much as n/g records; left out, g is the public n, so "
+         "that it weighs as much as one"),
     Word("normal", "text",
          "PRECISION,SHAPE,RATE: a normal-inverse-gamma prior with mean 0 and that precision for "
          "every coefficient, instead of Zellner's"),
