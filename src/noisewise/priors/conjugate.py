@@ -234,7 +234,7 @@ class Population:
 
     def __post_init__(self) -> None:
         if not isinstance(self.by_size, bool):
-            raise ValueError(f"prior: by_size must be True or False, not {self.by_size!r}")
+            raise ArgumentError(f"prior: by_size must be True or False, not {self.by_size!r}")
         if isinstance(self.spread, Mapping):
             if not self.spread:
                 raise ArgumentError("spread: must name at least one parameter")
