@@ -142,7 +142,7 @@ class PopulationPosterior:
         said = []
         unlearnt = [n for n, j in self.judgement.items() if j == MOSTLY_PRIOR]
         sizes = SIZE_EXPONENT in unlearnt
-        unlearnt = [name for name in unlearnt if name != SIZE_EXPONENT]
+        unlearnt = [name for name in unlearnt if not name.startswith((SIZE_EXPONENT, LOG_SIZE))]
         bounded = [n for n, j in self.judgement.items() if j == UPPER_BOUND]
         if unlearnt:
             said.append(
@@ -169,8 +169,8 @@ class PopulationPosterior:
         return (
             f"population not converged: R-hat up to {max(self.rhat.values()):.3f}, "
             f"{min(self.ess.values()):.0f} effective draws at the least (wanted: below "
-            f"{POPULATION_RHAT}, at least {POPULATION_ESS}). Do not use these results: try another "
-            "seed, or infer the groups without pooling"
+            f"{POPULATION_RHAT}, at least {POPULATION_ESS}). Do not use these results: leave out "
+            "the groups that the noise hides most (groups=), or infer the groups without pooling"
         )
 
     def summary(self, interval: float = 0.95) -> pd.DataFrame:

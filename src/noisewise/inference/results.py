@@ -35,8 +35,8 @@ MAX_NAMED = 5
 TAILS = (
     "Pooled intervals are meant to be right on average over groups that were drawn from a "
     "population of the kind assumed: the few most extreme groups are drawn towards the others, and "
-    "their intervals miss more often; so do those of small groups if these differ more than large "
-    "ones, which a release with much noise cannot tell. Compare with the groups inferred alone"
+    "their intervals miss more often; so do those of groups that the noise hides, where these are "
+    "unlike what their size and features let expect. Compare with the groups inferred alone"
 )
 """What to know of pooled groups, whatever the method (docs/howto-small-areas.md)."""
 

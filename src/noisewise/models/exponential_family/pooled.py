@@ -26,6 +26,7 @@ from noisewise.inference.population import (
     SIZE_POWER_SD,
     PopulationPosterior,
 )
+from noisewise.inference.results import ESS, RHAT
 from noisewise.models.base import Progress
 from noisewise.models.exponential_family import pooled_density
 from noisewise.models.exponential_family.parameter_grid import parameter
@@ -53,6 +54,8 @@ and rounds at most (chosen)."""
 LEAST_EFFECTIVE, LEAST_POWER = 15, 1e-6
 """Effective draws for each dimension below which weights are flattened, and the least power to
 which they are taken (chosen)."""
+FEWEST_DRAWS_FOR_GROUPS = 4 * ESS
+"""Draws in all from which the population is to be known as well as groups are to be (chosen)."""
 MAX_DOUBLINGS = 4
 """How often the number of proposals is doubled while the population has not converged (chosen)."""
 # -- the population's posterior --------------------------------------------------------------------
@@ -180,6 +183,9 @@ def sample_population(
     fitted again, to all the draws that its last one gave, before the next and longer attempt.
     """
     proposal = fitted_proposal(rng, target)
+    # Groups, which follow the population draw by draw, are judged more strictly than it is.
+    many = chains * draws >= FEWEST_DRAWS_FOR_GROUPS
+    most, least = (RHAT, ESS) if many else (POPULATION_RHAT, POPULATION_ESS)
     for doubling in range(MAX_DOUBLINGS + 1):
         thin = 2**doubling
         rows = proposal.draw(rng, chains * draws * thin)
@@ -189,7 +195,7 @@ def sample_population(
         psi = rows[kept[:, thin - 1 :: thin]]
         shown = _named(problem, psi)
         judged = [diagnose(values) for values in shown.values()]
-        if all(r < POPULATION_RHAT and e >= POPULATION_ESS for r, e in judged):
+        if all(r < most and e >= least for r, e in judged):
             break
         weight, _ = _flattened(log_weight, LEAST_EFFECTIVE * rows.shape[-1])
         proposal = _moments(rows, weight)
