@@ -108,8 +108,8 @@ def repetitions(
         if world == "own":
             domain = posed.domain
             wanted = mean_and_sd(domain, np.array(MIDDLE[kind]), np.array(SPREAD[kind]))
-            for drawn, truth in zip(shared.draws.values(), wanted, strict=True):
-                name = "mean" if truth is wanted[0] else "sd"
+            for name, truth in zip(("mean", "sd"), wanted, strict=True):
+                drawn = shared.draws[f"{name} of {given.family.names[0]}"]
                 result[name] = float(inside(drawn.reshape(1, -1), truth, 0.95)[0])
         alone = of_groups(exact.run(given, rep, CHAINS, DRAWS), theta)  # type: ignore[arg-type]
         result |= {f"alone {name}": value for name, value in alone.items()}
