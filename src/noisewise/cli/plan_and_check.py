@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
+import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -219,6 +221,12 @@ def show_plan(plan: Plan) -> None:
     guess = ", ".join(f"{k} = {readable(v)}" for k, v in plan.guess.items())
     console.print(f"Assumed: {guess}")
     console.print(_width_table(plan))
+    errors = [e for e in plan.relative_errors if math.isfinite(e)]
+    if errors:
+        console.print(
+            f"Standard error of these mean widths by {plan.methods[0]}: mostly "
+            f"{statistics.median(errors):.1%}, at the most {max(errors):.1%}"
+        )
     for warning in plan.warnings:
         console.print(f"warning: {warning}", style="yellow")
     for sentence in in_words(plan.targets):

@@ -49,8 +49,9 @@ class Target(NamedTuple):
     """The distribution to be sampled.
 
     ``residual`` holds what the data see, in units of their noise: its slope gives a guess of the
-    curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position of
-    the only group as an array: large matrices are better left to LAPACK.
+    curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position as
+    an array: large matrices are better left to LAPACK. The data of a looped target are those of the
+    only group, or, of several, have the group axis first.
     """
 
     density: Density
@@ -59,13 +60,23 @@ class Target(NamedTuple):
     looped: bool
     side_by_side: bool = False
 
-    def each(self, f: Callable[[jax.Array], Each], x: jax.Array) -> Each:
-        """Return f at every position (chain, coordinate) of a looped target.
+    def each(self, f: Callable[[jax.Array, Data], Each], x: jax.Array, data: Data) -> Each:
+        """Return f (group, chain, …) at every position (coordinate, chain, group), if looped.
 
         ``side_by_side`` evaluates all chains at once: better where matrices are so small that an
         operation costs more to begin than to carry out.
         """
-        return jax.vmap(f)(x) if self.side_by_side else jax.lax.map(f, x)
+
+        def of_group(own: jax.Array, known: Data) -> Each:
+            def at(v: jax.Array) -> Each:
+                return f(v, known)
+
+            return jax.vmap(at)(own.T) if self.side_by_side else jax.lax.map(at, own.T)
+
+        if x.shape[2] > 1:
+            return jax.vmap(of_group, in_axes=(2, 0))(x, data)
+        only: Each = jax.tree.map(lambda a: a[None], of_group(x[:, :, 0], data))
+        return only
 
 
 MAX_LEAPFROG_STEPS = 80
@@ -127,13 +138,13 @@ def _slope(
     """Return the gradient of the smooth density and the true density, from one evaluation."""
     if target.looped:
 
-        def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def one(v: jax.Array, data: Data) -> tuple[jax.Array, jax.Array]:
             slope: tuple[jax.Array, jax.Array]
             slope = jax.grad(target.density, has_aux=True)(v, data, heat)
             return slope
 
-        gradient, true = target.each(one, x[:, :, 0].T)
-        return gradient.T[:, :, None], true[:, None]
+        gradient, true = target.each(one, x, data)
+        return gradient.T, true.T
 
     def total(coordinates: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
         smooth, true = target.density(listed(coordinates), data, heat)
@@ -269,12 +280,18 @@ def _information(target: Target, state: ChainState, data: Data, heat: jax.Array)
     """Return the curvature that data give, averaged over chains (coordinate, coordinate, group)."""
     if target.looped:
 
-        def one(v: jax.Array) -> jax.Array:
-            slope: jax.Array = jax.jacfwd(lambda v: target.residual(v, data, heat))(v)
-            return slope.T @ slope
+        def seen(x: jax.Array) -> Matrix:
+            return target.each(lambda v, own: target.residual(v, own, heat), x, data)
 
-        mean: jax.Array = target.each(one, state.position[:, :, 0].T).mean(axis=0)
-        return mean[..., None]
+        # One tangent after the other: all at once would be a batch of matrices as many times as
+        # large, which jaxlib gives to threads that may wait for each other for ever.
+        _, along = jax.linearize(seen, state.position)
+        wide = state.position.shape
+        slope = jax.lax.map(
+            lambda tangent: along(jnp.broadcast_to(tangent[:, None, None], wide)),
+            jnp.eye(len(state.position)),
+        )
+        return jnp.einsum("dgcr,egcr->deg", slope, slope) / wide[1]
 
     def push(tangent: jax.Array) -> jax.Array:
         wide = jnp.broadcast_to(tangent[:, None, None], state.position.shape)

@@ -12,12 +12,15 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from scipy import stats
 
 from noisewise.artifact import ArgumentError, CellSums, Release
+from noisewise.artifact.process_ending import last_words
+from noisewise.artifact.readable_numbers import readable
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
@@ -70,13 +73,17 @@ twenty is none at all half of the time)."""
 
 @dataclass(frozen=True)
 class Row:
-    """Mean width of intervals and how often they held the guess, over all trials."""
+    """Mean width of intervals and how often they held the guess, over all trials.
+
+    ``error`` is the standard error of the mean width: other trials would differ by about as much.
+    """
 
     epsilon: float
     method: str
     parameter: str
     width: float
     coverage: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,12 @@ class Plan:
     def tells_coverage(self) -> bool:
         """Return whether there are trials enough for the share that held the guess to be shown."""
         return bool(self.settings["trials"] >= FEWEST_TRIALS_FOR_COVERAGE)
+
+    @property
+    def relative_errors(self) -> tuple[float, ...]:
+        """Return the standard error of every mean width by the first method, as its share."""
+        own = [r for r in self.rows if r.method == self.methods[0] and r.width > 0]
+        return tuple(r.error / r.width for r in own)
 
     def row(self, epsilon: float, method: str, parameter: str) -> Row:
         """Return the row of one ε, method and parameter."""
@@ -213,23 +226,30 @@ def plan(
 
     unconverged: dict[tuple[float, str], float] = {}
 
-    def judged(epsilon: float, method: str) -> Coverage:
+    known: dict[float, Mapping[str, float]] = {}
+
+    def judged(epsilon: float, method: str) -> tuple[Coverage, np.ndarray]:
         settled = simulated(at(epsilon), question, n, pool, features, parent, model)[1]
         noisy = scene.trials(settled, seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
             outcome = simulator.run_planned(noisy, method, seed, report)
         unconverged[epsilon, method] = outcome.unconverged
-        return coverage(outcome.draws, noisy.truth, LEVEL)
+        found = coverage(outcome.draws, noisy.truth, LEVEL)
+        if method == chosen[0]:
+            known[epsilon] = dict(zip(scene.names, found.width.tolist(), strict=True))
+        return found, _width_errors(outcome.draws)
 
     settings = settings_of(release, problem, simulator)
     # The scale of the noise is that of one ε, and there are several.
     settings.pop("noise_scale")
     settings |= {"n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL}
     without = scene.width_without_privacy(seed, LEVEL).tolist()
+    with last_words(partial(_so_far, known, chosen[0], tuple(wanted))):
+        rows = [row for e in grid for m in chosen for row in _rows(e, m, scene, *judged(e, m))]
     planned = Plan(
         settings=settings,
         guess=scene.guess,
-        rows=tuple(row for e in grid for m in chosen for row in _rows(e, m, scene, judged(e, m))),
+        rows=tuple(rows),
         without=dict(zip(scene.names, without, strict=True)),
         before=scene.prior_width(LEVEL),
         outside=scene.outside,
@@ -239,25 +259,46 @@ def plan(
     if simulator.clamping_biases:
         clamped = cast(ClampedScene, scene).coverage_without_noise(seed, LEVEL)
     planned = replace(planned, warnings=_warnings(planned, release, clamped))
-    grid_widths = {e: {n: planned.row(e, chosen[0], n).width for n in scene.names} for e in grid}
 
     def widths(epsilon: float) -> Mapping[str, float]:
-        if epsilon in grid_widths:
-            return grid_widths[epsilon]
-        found = judged(epsilon, chosen[0]).width.tolist()
-        return dict(zip(scene.names, found, strict=True))
+        if epsilon not in known:
+            judged(epsilon, chosen[0])
+        return known[epsilon]
 
     rough = trials < FEWEST_TRIALS_FOR_COVERAGE
-    targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths, rough=rough)
+    with last_words(partial(_so_far, known, chosen[0], tuple(wanted))):
+        targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths, rough=rough)
     said = scene.cautions() if isinstance(scene, CautiousScene) else ()
     warnings = *said, *planned.warnings, *_unconverged(unconverged, trials)
     return replace(planned, targets=targets, warnings=warnings)
 
 
-def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> list[Row]:
+def _rows(
+    epsilon: float, method: str, scene: Scene[Any], judged: Coverage, errors: np.ndarray
+) -> list[Row]:
     """Return one row per parameter."""
-    columns = zip(scene.names, judged.width, judged.share, strict=True)
-    return [Row(epsilon, method, name, float(w), float(share)) for name, w, share in columns]
+    columns = zip(scene.names, judged.width, judged.share, errors, strict=True)
+    return [Row(epsilon, method, name, *map(float, numbers)) for name, *numbers in columns]
+
+
+def _width_errors(draws: np.ndarray) -> np.ndarray:
+    """Return the standard error of each parameter's mean width; draws (trial, draw, parameter)."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+    return np.asarray((high - low).std(axis=0, ddof=1) / math.sqrt(len(draws)))
+
+
+def _so_far(
+    known: Mapping[float, Mapping[str, float]], method: str, wanted: tuple[str, ...]
+) -> str:
+    """Say in one line which mean widths are known; those of wanted parameters, where there are."""
+    found = [
+        f"at epsilon = {epsilon:.3g} "
+        + ", ".join(f"{name} {readable(widths[name])}" for name in wanted or widths)
+        for epsilon, widths in tuple(known.items())
+    ]
+    if not found:
+        return "no epsilon had been simulated to the end"
+    return f"mean widths of intervals by {method} so far: {'; '.join(found)}"
 
 
 def _wanted(
