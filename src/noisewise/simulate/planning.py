@@ -21,6 +21,7 @@ from scipy import stats
 from noisewise.artifact import ArgumentError, CellSums, Release
 from noisewise.artifact.process_ending import last_words
 from noisewise.artifact.readable_numbers import readable
+from noisewise.artifact.uncentred_products import uncentred_products
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
@@ -54,10 +55,6 @@ DROWNED_SHARE = 0.9
 (chosen)."""
 REACH, FILLED_SHARE = 3.0, 0.4
 """Deviations that hold nearly all values, and the share of the bounds they should fill (chosen)."""
-UNCENTRED_SHARE = 0.5
-"""Distance of the middle of a column's bounds from zero, in half widths, from which a warning says
-that its powers should be taken of a shifted column (chosen: at one, where the lower bound is zero,
-an even column and its square are correlated by 0.97; at a half by 0.89)."""
 COSTLY_WIDTH = 3.0
 """Times the width without privacy, from which a warning says so (chosen)."""
 MISSED_CHANCE = 0.001
@@ -425,27 +422,7 @@ def _bell_curves(planned: Plan, release: Release) -> list[str]:
 def _uncentred_products(release: Release) -> list[str]:
     """Warn of powers and products of columns whose bounds have zero far from their middle."""
     statistics = [b.statistic for b in release.blocks if isinstance(b.statistic, CellSums)]
-    products = [c for s in statistics for c in s.numeric if len(c) > 1]
-    powers = {c for product in products for c in product if len(set(product)) == 1}
-    warnings = []
-    for column in dict.fromkeys(c for product in products for c in product):
-        limits = release.bounds[column]
-        if abs(limits.centre) > UNCENTRED_SHARE * limits.half_width:
-            low, high = limits.lower - limits.centre, limits.upper - limits.centre
-            line = (
-                f"Between its bounds {column!r} and its powers are nearly one line, which makes "
-                "intervals many times as wide"
-                if column in powers
-                else f"Zero is not in the middle of the bounds of {column!r}: its products then "
-                "vary with the columns that it is multiplied with, and noise can make intervals "
-                "two or three times as wide"
-            )
-            warnings.append(
-                f"{line}: a formula cannot shift a "
-                f"column, so make one in the table, {column} - {limits.centre:g} with bounds "
-                f"{low:g} to {high:g}, and take the powers and products of that."
-            )
-    return warnings
+    return uncentred_products([c for s in statistics for c in s.numeric], release.bounds)
 
 
 def _low_coverage(planned: Plan) -> list[str]:
