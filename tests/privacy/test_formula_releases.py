@@ -28,11 +28,6 @@ from tests.privacy.refusals import SECRET
 
 Refused = Callable[..., str]
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Between its bounds 'age':UserWarning"),
-    pytest.mark.filterwarnings("ignore:formula. factors interact with some:UserWarning"),
-]
-
 FORMULA = "wages ~ age * C(sex) + smokes + I(age**2)"
 BOUNDS: dict[str, Any] = {"wages": (0, 10), "age": (0, 100)}
 LEVELS: dict[str, Any] = {"sex": ["female", "male", "unknown"], "smokes": [False, True]}

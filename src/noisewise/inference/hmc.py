@@ -60,23 +60,13 @@ class Target(NamedTuple):
     looped: bool
     side_by_side: bool = False
 
-    def each(self, f: Callable[[jax.Array, Data], Each], x: jax.Array, data: Data) -> Each:
-        """Return f (group, chain, …) at every position (coordinate, chain, group), if looped.
+    def of_chains(self, f: Callable[[jax.Array], Each], x: jax.Array) -> Each:
+        """Return f (chain, …) at every position (coordinate, chain) of one group, if looped.
 
         ``side_by_side`` evaluates all chains at once: better where matrices are so small that an
         operation costs more to begin than to carry out.
         """
-
-        def of_group(own: jax.Array, known: Data) -> Each:
-            def at(v: jax.Array) -> Each:
-                return f(v, known)
-
-            return jax.vmap(at)(own.T) if self.side_by_side else jax.lax.map(at, own.T)
-
-        if x.shape[2] > 1:
-            return jax.vmap(of_group, in_axes=(2, 0))(x, data)
-        only: Each = jax.tree.map(lambda a: a[None], of_group(x[:, :, 0], data))
-        return only
+        return jax.vmap(f)(x.T) if self.side_by_side else jax.lax.map(f, x.T)
 
 
 MAX_LEAPFROG_STEPS = 80
@@ -138,13 +128,19 @@ def _slope(
     """Return the gradient of the smooth density and the true density, from one evaluation."""
     if target.looped:
 
-        def one(v: jax.Array, data: Data) -> tuple[jax.Array, jax.Array]:
-            slope: tuple[jax.Array, jax.Array]
-            slope = jax.grad(target.density, has_aux=True)(v, data, heat)
-            return slope
+        def of_group(own: jax.Array, data: Data) -> tuple[jax.Array, jax.Array]:
+            def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:
+                slope: tuple[jax.Array, jax.Array]
+                slope = jax.grad(target.density, has_aux=True)(v, data, heat)
+                return slope
 
-        gradient, true = target.each(one, x, data)
-        return gradient.T, true.T
+            return target.of_chains(one, own)
+
+        if x.shape[2] > 1:
+            gradient, true = jax.vmap(of_group, in_axes=(2, 0))(x, data)
+            return gradient.T, true.T
+        gradient, true = of_group(x[:, :, 0], data)
+        return gradient.T[:, :, None], true[:, None]
 
     def total(coordinates: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
         smooth, true = target.density(listed(coordinates), data, heat)
@@ -280,18 +276,21 @@ def _information(target: Target, state: ChainState, data: Data, heat: jax.Array)
     """Return the curvature that data give, averaged over chains (coordinate, coordinate, group)."""
     if target.looped:
 
-        def seen(x: jax.Array) -> Matrix:
-            return target.each(lambda v, own: target.residual(v, own, heat), x, data)
+        def of_group(both: tuple[jax.Array, Data]) -> jax.Array:
+            own, data = both
 
-        # One tangent after the other: all at once would be a batch of matrices as many times as
-        # large, which jaxlib gives to threads that may wait for each other for ever.
-        _, along = jax.linearize(seen, state.position)
-        wide = state.position.shape
-        slope = jax.lax.map(
-            lambda tangent: along(jnp.broadcast_to(tangent[:, None, None], wide)),
-            jnp.eye(len(state.position)),
-        )
-        return jnp.einsum("dgcr,egcr->deg", slope, slope) / wide[1]
+            def one(v: jax.Array) -> jax.Array:
+                slope: jax.Array = jax.jacfwd(lambda v: target.residual(v, data, heat))(v)
+                return slope.T @ slope
+
+            return target.of_chains(one, own).mean(axis=0)
+
+        x = state.position
+        if x.shape[2] == 1:
+            return of_group((x[:, :, 0], data))[..., None]
+        # One group after the other: all tangents of all groups at once would be a batch of
+        # matrices that jaxlib gives to threads, which may wait for each other for ever.
+        return jnp.moveaxis(jax.lax.map(of_group, (jnp.moveaxis(x, 2, 0), data)), 0, -1)
 
     def push(tangent: jax.Array) -> jax.Array:
         wide = jnp.broadcast_to(tangent[:, None, None], state.position.shape)
