@@ -104,6 +104,21 @@ def test_a_release_is_interrupted(table: Path, tmp_path: Path) -> None:
     ledger_agrees(table, list(tmp_path.glob("r.json")))
 
 
+def test_a_plan_says_what_it_knew(tmp_path: Path) -> None:
+    """Once something was compiled it is simulating, for half a minute or so."""
+    compiled = tmp_path.with_name(f"{tmp_path.name}-compiled")
+    words = ["plan", "linear-regression", "--formula", "pay ~ age * C(sex)", "--levels", "sex=f,m",
+             "--bounds", "age=0,100", "--bounds", "pay=0,9", "--n", 2000, "--epsilon", "0.5,1,2",
+             "--method", "exact"]  # fmt: skip
+    ended = interrupt(words, lambda: any(compiled.glob("*")), tmp_path)
+    assert ended.status == 130, ended
+    last = ended.said.splitlines()[-1]
+    assert last.startswith(("interrupted; no epsilon had been", "interrupted; mean widths of")), (
+        last
+    )
+    assert "Traceback" not in ended.said
+
+
 @pytest.mark.evidence
 def test_forty_interrupts_end_within_two_seconds(
     table: Path, release: Path, tmp_path: Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from noisewise.artifact.clamping import left_out_in_words
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import product_bounds
+from noisewise.models.linear_regression.factor_coefficients import owner_response
+from noisewise.models.linear_regression.factor_problem import atoms_of_design, factor_problem
 from noisewise.privacy import arguments
 from noisewise.release import Blank, PrivateBounds
 from tests.engines.engines import on_duckdb, on_polars
@@ -202,15 +205,55 @@ def test_noise_does_not_grow_with_levels() -> None:
     assert few.block("cell-sums").noise.scale == many.block("cell-sums").noise.scale
 
 
-def test_thousands_of_levels_are_said_to_be_many(refused: Refused) -> None:
+def test_thousands_of_levels_are_paid_for_only_where_they_are_meant(refused: Refused) -> None:
     words = {**WORDS, "formula": "wages ~ C(sex) + age", "levels": {"sex": range(3000)}}
-    with pytest.warns(UserWarning, match=r"levels: the formula needs 9,003 sums\. Noise does not"):
-        nw.release.linear_regression(Blank(1000), **words)
+    said = refused(nw.ArgumentError, nw.release.linear_regression, people(), **words)
+    assert "levels: the formula needs 9,003 sums, more than 2,000; noise does not grow" in said
+    assert said.endswith("or, if so many are meant, say many_sums=True")
+    allowed = nw.release.linear_regression(Blank(4000), **words, many_sums=True)
+    assert len(allowed.block("cell-sums").values) == 9003
     said = refused(
         nw.ArgumentError, nw.release.linear_regression, people(),
         **{**words, "levels": {"sex": range(700_000)}},
     )  # fmt: skip
     assert "sums, more than a file may hold, 2000000; join levels, or leave out" in said
+
+
+def test_products_that_noise_makes_useless_are_said_at_the_release() -> None:
+    words = {"formula": "wages ~ age + I(age**2)", "levels": None, "epsilon": 1.0}
+    with pytest.warns(UserWarning, match="Between its bounds 'age' and its powers are nearly one"):
+        release(people(), **words)
+    frame = people().assign(age=people()["age"] - 50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release(frame, **words, bounds={**BOUNDS, "age": (-50, 50)})
+
+
+def test_a_formula_that_loses_its_prior_is_said_at_the_release() -> None:
+    """The terms that are named mend it, and need no other sums."""
+    frame = people().assign(educ=range(60))
+    words = {"bounds": {**BOUNDS, "educ": (0, 60)}, "epsilon": 1.0}
+    formula = "wages ~ age + educ + C(sex) + C(smokes) + age:C(sex)"
+    with pytest.warns(UserWarning, match=r"with educ:C\(sex\) as well it learns"):
+        lacking = release(frame, formula=formula, **words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = release(frame, formula=f"{formula} + educ:C(sex)", **words)
+    assert lacking.block("cell-sums").statistic == whole.block("cell-sums").statistic
+    for made, own in ((lacking, False), (whole, True)):
+        problem = factor_problem(made)
+        assert (owner_response(problem, *atoms_of_design(problem)) is not None) == own
+    fuller = factor_problem(lacking, whole.model["formula"])
+    assert owner_response(fuller, *atoms_of_design(fuller)) is not None
+
+
+def test_a_release_tells_its_levels() -> None:
+    made = release(people())
+    assert made.levels == {"sex": ("female", "male", "unknown"), "smokes": (0, 1)}
+    plain = nw.release.linear_regression(
+        Blank(9), x="age", y="wages", bounds={c: BOUNDS[c] for c in ("age", "wages")}, epsilon=1.0
+    )
+    assert plain.levels == {}
 
 
 def test_dates_are_days() -> None:
@@ -352,6 +395,15 @@ REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ),
     ({"levels": {**LEVELS, "smokes": [True]}}, "levels['smokes']: a factor has two or more levels"),
     ({"levels": {**LEVELS, "area": ["a", "b"]}}, "levels: 'area' is not in the formula"),
+    (
+        {"levels": {**LEVELS, "area": []}, "formula": "wages ~ age + (C(sex)"},
+        "cannot be read: a parenthesis lacks its partner",
+    ),
+    (
+        {"bounds": {"educ": (0, 1), "wages": (0, 10), "age": (9, 0)}},
+        "bounds['age']: lower",
+    ),
+    ({"bounds": {"wages": (0, 10), "agee": (0, 100)}}, "'agee' has bounds but is no column"),
     ({"levels": {**LEVELS, "wages": [1, 2]}}, "levels: 'wages' is the response"),
     (
         {"formula": "wages ~ I(age**2) + C(sex)", "levels": {**ONLY_SEX, "age": [1, 2]}},

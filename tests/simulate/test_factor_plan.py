@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 
 import noisewise as nw
 from experiments.factors.tables import B_SHARES, Table, two_factors, wages
-from noisewise.artifact import Release
+from noisewise.artifact import Release, process_ending
 from noisewise.simulate import Plan
 from noisewise.simulate.trials import Outcome
 
@@ -190,3 +191,49 @@ def test_posteriors_that_did_not_converge_are_said(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(simulator, "run_planned", unsettled)
     said = nw.plan(at, 300, [1.0], methods=["exact"], trials=20).warnings
     assert "At epsilon = 1, 5 of 20 simulated posteriors by exact had not converged" in said[-1]
+
+
+def test_an_interrupted_plan_says_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a note of the exception; and nothing is left behind for later interrupts."""
+
+    def at(epsilon: float) -> Release:
+        return nw.release.exponential_family(
+            nw.release.Blank(300), column="owns", family="bernoulli", epsilon=epsilon
+        )
+
+    simulator = type(nw.models.find("exponential-family").simulator())
+    plain = simulator.run_planned
+    limits = [0, 1]
+
+    def interrupted(self: Any, *args: Any, **words: Any) -> Outcome:
+        limits[0] += 1
+        if limits[0] > limits[1]:
+            raise KeyboardInterrupt
+        return plain(self, *args, **words)
+
+    monkeypatch.setattr(simulator, "run_planned", interrupted)
+    for finished, said in (
+        (0, "no epsilon had been simulated to the end"),
+        (1, r"mean widths of intervals by naive so far: at epsilon = 0\.5 p 0\.\d+$"),
+        # The grid is done, and the search for a width had begun.
+        (2, r"so far: at epsilon = 0\.5 p 0\.\d+; at epsilon = 1 p 0\.\d+$"),
+    ):
+        limits[:] = [0, finished]
+        with pytest.raises(KeyboardInterrupt) as caught:
+            nw.plan(at, 300, [0.5, 1.0], methods=["naive"], trials=10, width=1e-4)
+        (note,) = caught.value.__notes__
+        assert re.search(said, note), note
+        assert process_ending.all_last_words() == ""
+
+
+def test_the_standard_error_of_widths_is_that_of_other_trials() -> None:
+    def at(epsilon: float) -> Release:
+        return nw.release.exponential_family(
+            nw.release.Blank(300), column="owns", family="bernoulli", epsilon=epsilon
+        )
+
+    plans = [nw.plan(at, 300, [1.0], methods=["exact"], trials=10, seed=s) for s in range(40)]
+    rows = [plan.row(1.0, "exact", "p") for plan in plans]
+    wanted = np.std([r.width for r in rows], ddof=1)
+    assert np.mean([r.error for r in rows]) == pytest.approx(wanted, rel=0.4)
+    assert plans[0].relative_errors == (rows[0].error / rows[0].width,)

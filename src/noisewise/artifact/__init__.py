@@ -6,8 +6,8 @@ and ``claim_check`` (whether it gives what is promised), ``consistency`` (conten
 itself), ``release_forms`` (what a release of each model holds), ``release_files`` (JSON, with
 ``low_memory_json``, ``atomic_file`` and ``folder_lock``; ``schema`` for readers without this
 library), ``partition_answer``, ``clamping``, ``release_tables``, ``readable_numbers``,
-``notebook_html`` and ``registry_record`` (what a release says). ``process_ending`` stops writers
-while the program is interrupted.
+``notebook_html`` and ``registry_record`` (what a release says), ``uncentred_products`` (what noise
+makes useless). ``process_ending`` stops writers while the program is interrupted.
 ``errors``, ``user_warnings``, ``validation`` and ``version`` serve all of them.
 """
 

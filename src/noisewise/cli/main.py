@@ -123,13 +123,16 @@ def end_by_interrupt() -> NoReturn:
     compute.
     """
     with _ending:  # never released: whoever comes second waits for the end
+        said = b""
+        with contextlib.suppress(Exception):
+            said = process_ending.all_last_words().encode()
         with contextlib.suppress(Exception):  # whatever happens, it ends
             process_ending.begin_ending()
             time.sleep(SETTLE_S)
             atomic_file.discard_unfinished()
             _note_lost_spends()
         with contextlib.suppress(OSError):
-            os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + b"interrupted\n")
+            os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + b"interrupted" + said + b"\n")
         os._exit(STATUS)
 
 

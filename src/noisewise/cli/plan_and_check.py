@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -243,6 +244,12 @@ def show_plan(plan: Plan) -> None:
     for sentence in plan.assumptions:
         console.print(sentence)
     console.print(_width_table(plan))
+    errors = [e for e in plan.relative_errors if math.isfinite(e)]
+    if errors:
+        console.print(
+            f"Standard error of these mean widths by {plan.methods[0]}: mostly "
+            f"{statistics.median(errors):.1%}, at the most {max(errors):.1%}"
+        )
     for warning in plan.warnings:
         console.print(f"warning: {warning}", style="yellow")
     for sentence in in_words(plan.targets):

@@ -49,8 +49,9 @@ class Target(NamedTuple):
     """The distribution to be sampled.
 
     ``residual`` holds what the data see, in units of their noise: its slope gives a guess of the
-    curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position of
-    the only group as an array: large matrices are better left to LAPACK.
+    curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position as
+    an array: large matrices are better left to LAPACK. The data of a looped target are those of the
+    only group, or, of several, have the group axis first.
     """
 
     density: Density
@@ -59,13 +60,13 @@ class Target(NamedTuple):
     looped: bool
     side_by_side: bool = False
 
-    def each(self, f: Callable[[jax.Array], Each], x: jax.Array) -> Each:
-        """Return f at every position (chain, coordinate) of a looped target.
+    def of_chains(self, f: Callable[[jax.Array], Each], x: jax.Array) -> Each:
+        """Return f (chain, …) at every position (coordinate, chain) of one group, if looped.
 
         ``side_by_side`` evaluates all chains at once: better where matrices are so small that an
         operation costs more to begin than to carry out.
         """
-        return jax.vmap(f)(x) if self.side_by_side else jax.lax.map(f, x)
+        return jax.vmap(f)(x.T) if self.side_by_side else jax.lax.map(f, x.T)
 
 
 MAX_LEAPFROG_STEPS = 80
@@ -127,12 +128,18 @@ def _slope(
     """Return the gradient of the smooth density and the true density, from one evaluation."""
     if target.looped:
 
-        def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:
-            slope: tuple[jax.Array, jax.Array]
-            slope = jax.grad(target.density, has_aux=True)(v, data, heat)
-            return slope
+        def of_group(own: jax.Array, data: Data) -> tuple[jax.Array, jax.Array]:
+            def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:
+                slope: tuple[jax.Array, jax.Array]
+                slope = jax.grad(target.density, has_aux=True)(v, data, heat)
+                return slope
 
-        gradient, true = target.each(one, x[:, :, 0].T)
+            return target.of_chains(one, own)
+
+        if x.shape[2] > 1:
+            gradient, true = jax.vmap(of_group, in_axes=(2, 0))(x, data)
+            return gradient.T, true.T
+        gradient, true = of_group(x[:, :, 0], data)
         return gradient.T[:, :, None], true[:, None]
 
     def total(coordinates: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -269,12 +276,21 @@ def _information(target: Target, state: ChainState, data: Data, heat: jax.Array)
     """Return the curvature that data give, averaged over chains (coordinate, coordinate, group)."""
     if target.looped:
 
-        def one(v: jax.Array) -> jax.Array:
-            slope: jax.Array = jax.jacfwd(lambda v: target.residual(v, data, heat))(v)
-            return slope.T @ slope
+        def of_group(both: tuple[jax.Array, Data]) -> jax.Array:
+            own, data = both
 
-        mean: jax.Array = target.each(one, state.position[:, :, 0].T).mean(axis=0)
-        return mean[..., None]
+            def one(v: jax.Array) -> jax.Array:
+                slope: jax.Array = jax.jacfwd(lambda v: target.residual(v, data, heat))(v)
+                return slope.T @ slope
+
+            return target.of_chains(one, own).mean(axis=0)
+
+        x = state.position
+        if x.shape[2] == 1:
+            return of_group((x[:, :, 0], data))[..., None]
+        # One group after the other: all tangents of all groups at once would be a batch of
+        # matrices that jaxlib gives to threads, which may wait for each other for ever.
+        return jnp.moveaxis(jax.lax.map(of_group, (jnp.moveaxis(x, 2, 0), data)), 0, -1)
 
     def push(tangent: jax.Array) -> jax.Array:
         wide = jnp.broadcast_to(tangent[:, None, None], state.position.shape)

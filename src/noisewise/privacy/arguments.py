@@ -209,11 +209,16 @@ def all_bounds(
                 f"column {lacking[0]!r} has no bounds, and {shown(column)} has bounds but is no "
                 "column of this release: is one of them misspelt?"
             )
+    found = {
+        c: b if isinstance(b := given.get(c), PrivateBounds) else bounds(c, b) for c in columns
+    }
+    # Last, so that it hides no other error.
+    for column in given:
         if column not in columns:
             raise ArgumentError(
                 f"bounds: {shown(column)} is not among the columns {', '.join(columns)}"
             )
-    return {c: b if isinstance(b := given.get(c), PrivateBounds) else bounds(c, b) for c in columns}
+    return found
 
 
 def dated_columns(given: Mapping[str, object]) -> dict[str, bool]:

@@ -12,13 +12,16 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from scipy import stats
 
 from noisewise.artifact import ArgumentError, CellSums, Release
-from noisewise.artifact.readable_numbers import in_full, range_in_full, readable
+from noisewise.artifact.process_ending import last_words
+from noisewise.artifact.readable_numbers import readable
+from noisewise.artifact.uncentred_products import uncentred_products
 from noisewise.diagnostics import Coverage, coverage
 from noisewise.inference.api import asked, check_at_least, reporting
 from noisewise.models.base import Progress
@@ -52,10 +55,6 @@ DROWNED_SHARE = 0.9
 (chosen)."""
 REACH, FILLED_SHARE = 3.0, 0.4
 """Deviations that hold nearly all values, and the share of the bounds they should fill (chosen)."""
-UNCENTRED_SHARE = 0.5
-"""Distance of the middle of a column's bounds from zero, in half widths, from which a warning says
-that its powers should be taken of a shifted column (chosen: at one, where the lower bound is zero,
-an even column and its square are correlated by 0.97; at a half by 0.89)."""
 COSTLY_WIDTH = 3.0
 """Times the width without privacy, from which a warning says so (chosen)."""
 MISSED_CHANCE = 0.001
@@ -71,13 +70,17 @@ twenty is none at all half of the time)."""
 
 @dataclass(frozen=True)
 class Row:
-    """Mean width of intervals and how often they held the guess, over all trials."""
+    """Mean width of intervals and how often they held the guess, over all trials.
+
+    ``error`` is the standard error of the mean width: other trials would differ by about as much.
+    """
 
     epsilon: float
     method: str
     parameter: str
     width: float
     coverage: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,12 @@ class Plan:
     def tells_coverage(self) -> bool:
         """Return whether there are trials enough for the share that held the guess to be shown."""
         return bool(self.settings["trials"] >= FEWEST_TRIALS_FOR_COVERAGE)
+
+    @property
+    def relative_errors(self) -> tuple[float, ...]:
+        """Return the standard error of every mean width by the first method, as its share."""
+        own = [r for r in self.rows if r.method == self.methods[0] and r.width > 0]
+        return tuple(r.error / r.width for r in own)
 
     def row(self, epsilon: float, method: str, parameter: str) -> Row:
         """Return the row of one ε, method and parameter."""
@@ -231,13 +240,18 @@ def plan(
 
     unconverged: dict[tuple[float, str], float] = {}
 
-    def judged(epsilon: float, method: str) -> Coverage:
+    known: dict[float, Mapping[str, float]] = {}
+
+    def judged(epsilon: float, method: str) -> tuple[Coverage, np.ndarray]:
         settled = simulated(at(epsilon), question, n, pool, features, parent, model)[1]
         noisy = scene.trials(settled, seed)
         with reporting(progress, f"epsilon {epsilon:g} ({method})") as report:
             outcome = simulator.run_planned(noisy, method, seed, report)
         unconverged[epsilon, method] = outcome.unconverged
-        return coverage(outcome.draws, noisy.truth, LEVEL)
+        found = coverage(outcome.draws, noisy.truth, LEVEL)
+        if method == chosen[0]:
+            known[epsilon] = dict(zip(scene.names, found.width.tolist(), strict=True))
+        return found, _width_errors(outcome.draws)
 
     settings = settings_of(release, problem, simulator)
     # The scale of the noise is that of one ε, and there are several.
@@ -245,10 +259,12 @@ def plan(
     settings["bell_curves"] = _taken_for_bell_curves(scene.guess, guesses or {})
     settings |= {"n": n, "trials": trials, "seed": seed, "epsilon": grid, "level": LEVEL}
     without = scene.width_without_privacy(seed, LEVEL).tolist()
+    with last_words(partial(_so_far, known, chosen[0], tuple(wanted))):
+        rows = [row for e in grid for m in chosen for row in _rows(e, m, scene, *judged(e, m))]
     planned = Plan(
         settings=settings,
         guess=scene.guess,
-        rows=tuple(row for e in grid for m in chosen for row in _rows(e, m, scene, judged(e, m))),
+        rows=tuple(rows),
         without=dict(zip(scene.names, without, strict=True)),
         before=scene.prior_width(LEVEL),
         outside=scene.outside,
@@ -258,16 +274,15 @@ def plan(
     if simulator.clamping_biases:
         clamped = cast(ClampedScene, scene).coverage_without_noise(seed, LEVEL)
     planned = replace(planned, warnings=_warnings(planned, release, clamped))
-    grid_widths = {e: {n: planned.row(e, chosen[0], n).width for n in scene.names} for e in grid}
 
     def widths(epsilon: float) -> Mapping[str, float]:
-        if epsilon in grid_widths:
-            return grid_widths[epsilon]
-        found = judged(epsilon, chosen[0]).width.tolist()
-        return dict(zip(scene.names, found, strict=True))
+        if epsilon not in known:
+            judged(epsilon, chosen[0])
+        return known[epsilon]
 
     rough = trials < FEWEST_TRIALS_FOR_COVERAGE
-    targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths, rough=rough)
+    with last_words(partial(_so_far, known, chosen[0], tuple(wanted))):
+        targets = reached_targets(wanted, n, planned.epsilons, planned.without, widths, rough=rough)
     said = scene.cautions() if isinstance(scene, CautiousScene) else ()
     warnings = *said, *planned.warnings, *_unconverged(unconverged, trials)
     return replace(planned, targets=targets, warnings=warnings)
@@ -280,10 +295,32 @@ def _taken_for_bell_curves(guess: Mapping[str, float], given: Mapping[str, Guess
     return [c for c in columns if c not in laws and not {f"mean:{c}", f"sd:{c}"} & given.keys()]
 
 
-def _rows(epsilon: float, method: str, scene: Scene[Any], judged: Coverage) -> list[Row]:
+def _rows(
+    epsilon: float, method: str, scene: Scene[Any], judged: Coverage, errors: np.ndarray
+) -> list[Row]:
     """Return one row per parameter."""
-    columns = zip(scene.names, judged.width, judged.share, strict=True)
-    return [Row(epsilon, method, name, float(w), float(share)) for name, w, share in columns]
+    columns = zip(scene.names, judged.width, judged.share, errors, strict=True)
+    return [Row(epsilon, method, name, *map(float, numbers)) for name, *numbers in columns]
+
+
+def _width_errors(draws: np.ndarray) -> np.ndarray:
+    """Return the standard error of each parameter's mean width; draws (trial, draw, parameter)."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+    return np.asarray((high - low).std(axis=0, ddof=1) / math.sqrt(len(draws)))
+
+
+def _so_far(
+    known: Mapping[float, Mapping[str, float]], method: str, wanted: tuple[str, ...]
+) -> str:
+    """Say in one line which mean widths are known; those of wanted parameters, where there are."""
+    found = [
+        f"at epsilon = {epsilon:.3g} "
+        + ", ".join(f"{name} {readable(widths[name])}" for name in wanted or widths)
+        for epsilon, widths in tuple(known.items())
+    ]
+    if not found:
+        return "no epsilon had been simulated to the end"
+    return f"mean widths of intervals by {method} so far: {'; '.join(found)}"
 
 
 def _wanted(
@@ -410,27 +447,7 @@ def _bell_curves(planned: Plan, release: Release) -> list[str]:
 def _uncentred_products(release: Release) -> list[str]:
     """Warn of powers and products of columns whose bounds have zero far from their middle."""
     statistics = [b.statistic for b in release.blocks if isinstance(b.statistic, CellSums)]
-    products = [c for s in statistics for c in s.numeric if len(c) > 1]
-    powers = {c for product in products for c in product if len(set(product)) == 1}
-    warnings = []
-    for column in dict.fromkeys(c for product in products for c in product):
-        limits = release.bounds[column]
-        if abs(limits.centre) > UNCENTRED_SHARE * limits.half_width:
-            low, high = limits.lower - limits.centre, limits.upper - limits.centre
-            line = (
-                f"Between its bounds {column!r} and its powers are nearly one line, which makes "
-                "intervals many times as wide"
-                if column in powers
-                else f"Zero is not in the middle of the bounds of {column!r}: its products then "
-                "vary with the columns that it is multiplied with, and noise can make intervals "
-                "two or three times as wide"
-            )
-            warnings.append(
-                f"{line}: a formula cannot shift a column, so make one in the table, {column} - "
-                f"{in_full(limits.centre)} with bounds {range_in_full(low, high)}, and "
-                "take the powers and products of that."
-            )
-    return warnings
+    return uncentred_products([c for s in statistics for c in s.numeric], release.bounds)
 
 
 def _low_coverage(planned: Plan) -> list[str]:

@@ -14,15 +14,26 @@ import pytest
 from scipy import stats
 
 import noisewise as nw
+from noisewise.inference import adaptation, hmc
 from noisewise.models.linear_regression import factor_exact, factor_simulate
-from noisewise.models.linear_regression.factor_density import FactorData, moments
-from noisewise.models.linear_regression.factor_problem import FactorProblem, factor_problem
+from noisewise.models.linear_regression.factor_density import (
+    FactorData,
+    factored,
+    moments,
+    target,
+)
+from noisewise.models.linear_regression.factor_problem import (
+    FactorProblem,
+    factor_problem,
+    subset,
+)
 from noisewise.models.linear_regression.factor_records import boxed_columns, sums_within_cells
 from tests.models.linear_regression.agreement import apart
 
 BOUNDS = {"x": (0.0, 10.0), "y": (-5.0, 15.0)}
 LEVELS: dict[str, list[Any]] = {"A": ["a", "b"], "B": [1, 2, 3]}
 FORMULA = "y ~ x + C(B)"
+SLOPES = "y ~ x + C(A) + x:C(A)"
 
 
 def people(n: int, shares: tuple[float, ...] = (0.4, 0.3, 0.3)) -> pd.DataFrame:
@@ -89,9 +100,72 @@ def test_another_sampler_finds_the_same() -> None:
     chains.run(jax.random.key(1), init_params=jnp.asarray(np.stack(starts)))
     other = np.asarray(chains.get_samples(group_by_chain=True))
     positions, _ = factor_exact.sample(jax.random.key(7), problem, 4, 3000)
-    own = np.moveaxis(np.asarray(positions), 2, 0)
+    own = np.moveaxis(np.asarray(positions)[..., 0], 2, 0)
     pairs = zip(quantities(problem, own), quantities(problem, other), strict=True)
     assert max(apart(ours[0], theirs[0]) for ours, theirs in pairs) < 4.5
+
+
+def test_groups_side_by_side_have_their_own_slopes() -> None:
+    """Gradients, densities and information of three groups are those of each group alone."""
+    three = people(90).assign(g=[0, 1, 2] * 30)
+    problem = factor_problem(release(three, SLOPES, groups={"g": [0, 1, 2]}))
+    aim = target(problem.structure, problem.mechanism, 6)
+    starts = [
+        [factor_exact.start(np.random.default_rng([g, c]), subset(problem, [g])) for c in range(2)]
+        for g in range(3)
+    ]
+    x = jnp.asarray(starts).transpose(2, 1, 0)
+    data, heat = factor_exact._data(problem), jnp.asarray(1.0)
+    gradient, density = hmc._slope(aim, x, data, heat)
+    spread = jnp.asarray(factor_exact.prior_spread(problem.structure))[:, None]
+    state = adaptation.start(x, jnp.repeat(spread, 3, axis=1), plain=True)
+    information = hmc._information(aim, state, data, heat)
+    for g in range(3):
+        own = factor_exact._data(subset(problem, [g]))
+
+        def residual(v: jax.Array, own: FactorData = own) -> jax.Array:
+            return jnp.asarray(aim.residual(v, own, heat))
+
+        seen = []
+        for c in range(2):
+            slope, true = jax.grad(aim.density, has_aux=True)(x[:, c, g], own, heat)
+            np.testing.assert_allclose(gradient[:, c, g], slope, rtol=1e-9, atol=1e-9)
+            assert density[c, g] == pytest.approx(float(true), rel=1e-12)
+            seen.append(jax.jacrev(residual)(x[:, c, g]))
+        wanted = np.mean([j.T @ j for j in seen], axis=0)
+        np.testing.assert_allclose(information[..., g], wanted, rtol=1e-8, atol=1e-8)
+
+
+def test_groups_that_did_not_converge_are_sampled_again() -> None:
+    """Only those, and alone; what is reported never goes back."""
+    three = people(90).assign(g=[0, 1, 2] * 30)
+    problem = factor_problem(release(three, groups={"g": [0, 1, 2]}))
+    told: list[tuple[int, int | None]] = []
+    post = factor_exact.run(
+        problem, 1, 4, 60, lambda done, total: told.append((done, total)), attempts=(1, 1)
+    )
+    # Sixty draws of each chain are never four hundred effective ones.
+    np.testing.assert_array_equal(post.details["tries"], [2, 2, 2])
+    assert told[-1] == (3, 3)
+    assert {total for _, total in told} == {3}
+    assert post.draws["x"].shape == (3, 4, 60)
+    assert len({float(v) for v in post.draws["x"].mean(axis=(1, 2))}) == 3
+
+
+@pytest.mark.parametrize("levels", [2, 5, 12, 60])
+def test_no_batch_of_matrices_is_large(levels: int) -> None:
+    """Half a million multiplications at once may wait for each other for ever."""
+    blank = nw.release.linear_regression(
+        nw.release.Blank(500), formula="y ~ x + C(B) + C(A)", bounds=BOUNDS, epsilon=1.0,
+        levels={"A": [1, 2], "B": range(levels)},
+    )  # fmt: skip
+    structure = factor_problem(blank).structure
+    atoms = 3 + levels - 1
+    assert factored(structure) == atoms**3
+    together = factor_exact.side_by_side(structure, 4)
+    assert together == 1 or together * 4 * atoms**3 < 5e5
+    assert target(structure, "laplace", 4).side_by_side == (4 * atoms**3 < 5e5)
+    assert (together > 1) == (levels < 30)
 
 
 @pytest.mark.evidence
@@ -112,7 +186,6 @@ def lonely(n: int) -> pd.DataFrame:
     return people(n, (0.6, 0.4, 0.0))
 
 
-SLOPES = "y ~ x + C(A) + x:C(A)"
 LIMITS: dict[str, Any] = {
     "an empty level": lambda: release(lonely(300)),
     "one record in a level": lambda: release(people(300, (0.6, 0.3966, 0.0034))),

@@ -51,6 +51,12 @@ LEAST_RECORDS = 3
 class LinearRegressionRelease(Release):
     """Noisy sums of products: every linear regression among their columns."""
 
+    @property
+    def levels(self) -> Mapping[str, tuple[Level, ...]]:
+        """The public levels of every factor, the owner's reference first; empty without factors."""
+        sums = next((b.statistic for b in self.blocks if isinstance(b.statistic, CellSums)), None)
+        return {} if sums is None else dict(sums.levels)
+
 
 @register
 class LinearRegression(Model):

@@ -349,9 +349,29 @@ def released_sums(
     return jnp.concatenate(parts), wall
 
 
+MAX_FACTORED = 100_000
+"""Multiplications, about, of the factorings that groups side by side may ask for at once (chosen:
+from half a million on jaxlib gives batches of matrices to threads that may wait for ever)."""
+MAX_OF_CHAINS = 300_000
+"""The same of the chains of one group, which are else evaluated one after the other (chosen)."""
+
+
+def factored(structure: Structure) -> int:
+    """Return the cubes of rows, summed, of the matrices that are factored at once at a point."""
+    strata, d = len(structure.stratum_levels), structure.covariates
+    atoms = len(structure.y_columns) + d * strata
+    return max(atoms**3, strata * (len(structure.x_columns) + d) ** 3)
+
+
 @lru_cache(maxsize=64)
-def target(structure: Structure, mechanism: str) -> hmc.Target:
-    """Return the distribution of the coordinates, for the sampler; cached as compiled code is."""
+def target(structure: Structure, mechanism: str, positions: int = 4) -> hmc.Target:
+    """Return the distribution of the coordinates, for the sampler; cached as compiled code is.
+
+    Args:
+        structure: of the sums.
+        mechanism: of the noise.
+        positions: how many are evaluated at once, those of all chains and groups.
+    """
     components = sum(len(matrix) for _, _, matrix in observation(structure))
     knee = min(0.5, (1.5 / components) ** (1 / 3))
 
@@ -371,4 +391,5 @@ def target(structure: Structure, mechanism: str) -> hmc.Target:
     # No two points mirror each other: the only reflection is none.
     still: tuple[tuple[float, ...], ...] = ((1.0,) * layout(structure).size,)
     few = len(structure.stratum_levels) <= MAX_AT_ONCE
+    few = few and positions * factored(structure) <= MAX_OF_CHAINS
     return hmc.Target(density, residual, still, looped=True, side_by_side=few)

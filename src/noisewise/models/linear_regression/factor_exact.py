@@ -8,7 +8,7 @@ given the sums.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,11 +26,13 @@ from noisewise.models.linear_regression.factor_coefficients import (
     posterior_of_factors,
 )
 from noisewise.models.linear_regression.factor_density import (
+    MAX_FACTORED,
     FactorData,
     Moments,
     Scales,
     atoms_gram,
     column_units,
+    factored,
     layout,
     moments,
     observation,
@@ -49,6 +51,10 @@ from noisewise.numerics import one_blas_thread
 from noisewise.numerics.compilation import compiled
 from noisewise.numerics.convergence import diagnose
 
+MAX_TOGETHER = 16
+"""Groups that are sampled side by side at the most (chosen: each takes a quarter of the time that
+it takes alone, and more would save little and wait for the slowest)."""
+
 
 def run(
     problem: FactorProblem,
@@ -58,7 +64,7 @@ def run(
     progress: Progress | None = None,
     attempts: tuple[int, ...] = ATTEMPTS,
 ) -> Posterior:
-    """Sample group after group; those that did not converge get two longer attempts."""
+    """Sample groups side by side; those that did not converge get two longer attempts, alone."""
     begin = time.perf_counter()
     names = (*problem.x, "intercept", "sigma2")
     groups = len(problem.n)
@@ -68,23 +74,33 @@ def run(
     tries, divergences = np.zeros(groups, int), np.zeros(groups, int)
     spreads = np.empty((groups, len(problem.structure.y_terms)))
     key = jax.random.key(seed)
+
+    left = np.arange(groups)
     with one_blas_thread():
-        for row in range(groups):
-            one = subset(problem, row)
-            for attempt, rounds in enumerate(attempts):
-                fresh = jax.random.fold_in(jax.random.fold_in(key, row), attempt)
-                positions, divergences[row] = sample(fresh, one, chains, draws, rounds)
-                at = _moments(positions, _data(one), one.structure)
-                user[:, row], widths[:, row] = draw_coefficients(
-                    np.random.default_rng([seed, row, attempt]), one, at
-                )
-                rhat[:, row], ess[:, row] = (a[:, 0] for a in diagnose(user[:, [row]]))
-                spreads[row] = np.asarray(at.tau).mean(axis=(0, 1))
-                tries[row] += 1
-                if (rhat[:, row] < RHAT).all() and (ess[:, row] >= ESS).all():
-                    break
-            if progress is not None:
-                progress(row + 1, groups)
+        for attempt, rounds in enumerate(attempts):
+            done = groups - len(left)
+            together = 1 if attempt else side_by_side(problem.structure, chains)
+            for rows, padding in _batches(left, together):
+                many = subset(problem, np.append(rows, np.repeat(rows[-1], padding)))
+                fresh = jax.random.fold_in(jax.random.fold_in(key, int(rows[0])), attempt)
+                told = None if progress is None else partial(_told, progress, done, rows, groups)
+                positions, diverged = sample(fresh, many, chains, draws, rounds, told)
+                for place, row in enumerate(rows):
+                    one = subset(problem, [row])
+                    at = _moments(positions[..., place], _data(one), one.structure)
+                    user[:, row], widths[:, row] = draw_coefficients(
+                        np.random.default_rng([seed, row, attempt]), one, at
+                    )
+                    rhat[:, row], ess[:, row] = (a[:, 0] for a in diagnose(user[:, [row]]))
+                    spreads[row] = np.asarray(at.tau).mean(axis=(0, 1))
+                    divergences[row] = diverged[place]
+                    tries[row] += 1
+                done += len(rows)
+            left = np.flatnonzero(~((rhat < RHAT) & (ess >= ESS)).all(axis=0))
+            if not len(left):
+                break
+    if progress is not None:
+        progress(groups, groups)
     details: dict[str, Any] = {
         "tries": tries,
         "divergences": divergences,
@@ -95,18 +111,43 @@ def run(
     return posterior_of_factors(problem, user, rhat, ess, widths, "exact", details)
 
 
+def side_by_side(structure: Structure, chains: int) -> int:
+    """Return how many groups are sampled together: no more than their matrices allow."""
+    return max(1, min(MAX_FACTORED // (factored(structure) * chains), MAX_TOGETHER))
+
+
+def _batches(rows: np.ndarray, together: int) -> list[tuple[np.ndarray, int]]:
+    """Return batches of about one size, and how many groups each lacks of the largest."""
+    parts = np.array_split(rows, -(-len(rows) // together))
+    return [(part, len(parts[0]) - len(part)) for part in parts]
+
+
+def _told(progress: Progress, done: int, rows: np.ndarray, groups: int, share: float) -> None:
+    """Report the groups that are done, and this share of a batch."""
+    progress(done + int(share * len(rows)), groups)
+
+
 def sample(
-    key: jax.Array, problem: FactorProblem, chains: int, draws: int, rounds: int = 1
-) -> tuple[jax.Array, int]:
-    """Return positions (draw, coordinate, chain) of one group, and the divergent trajectories."""
-    structure = problem.structure
+    key: jax.Array,
+    problem: FactorProblem,
+    chains: int,
+    draws: int,
+    rounds: int = 1,
+    told: Callable[[float], None] | None = None,
+) -> tuple[jax.Array, np.ndarray]:
+    """Return positions (draw, coordinate, chain, group), and each group's divergent trajectories.
+
+    ``told`` is told which share of the iterations is done.
+    """
+    structure, groups = problem.structure, len(problem.n)
     data = _data(problem)
     begin, sampling = jax.random.split(key)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
-    starts = np.stack([start(rng, problem) for _ in range(chains)], axis=1)
-    spread = jnp.asarray(prior_spread(structure))[:, None]
-    aim = target(structure, problem.mechanism)
-    state = adaptation.start(jnp.asarray(starts)[..., None], spread, plain=True)
+    singles = [subset(problem, [row]) for row in range(groups)]
+    starts = [np.stack([start(rng, one) for _ in range(chains)], axis=1) for one in singles]
+    spread = jnp.asarray(np.repeat(prior_spread(structure)[:, None], groups, axis=1))
+    aim = target(structure, problem.mechanism, chains * groups)
+    state = adaptation.start(jnp.asarray(np.stack(starts, axis=-1)), spread, plain=True)
     slower = min(rounds, 2)
     warm = adaptation.warmup_schedule(
         rungs=2, rung=25 * slower, windows=tuple(slower * w for w in (60, 100, 90))
@@ -117,21 +158,30 @@ def sample(
         for block in adaptation.in_blocks(schedule, ITERATIONS_PER_CALL)
     ]
     kept: list[jax.Array] = []
-    divergences = 0
+    divergences = np.zeros(groups, int)
     for number, schedule in enumerate(steps):
         fresh = jax.random.fold_in(sampling, number)
         state, (positions, diverged) = hmc.advance(aim, state, data, spread, fresh, schedule)
         if not schedule.adapt[0]:
-            divergences += int(diverged.sum())
-            kept.append(positions[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds, ..., 0])
+            divergences += np.asarray(diverged)
+            kept.append(positions[-(len(kept) * ITERATIONS_PER_CALL) % rounds :: rounds])
         elif not steps[number + 1].adapt[0]:
             state = state._replace(log_step=state.averaged)
+        if told is not None:
+            positions.block_until_ready()
+            told((number + 1) / len(steps))
     return jnp.concatenate(kept)[:draws], divergences
 
 
 def _data(problem: FactorProblem) -> FactorData:
+    """Return the data of the only group, or of several with the group axis first."""
+    single = len(problem.n) == 1
     return FactorData(
-        jnp.asarray(problem.z[0]), jnp.asarray(problem.noise_scale), jnp.asarray(problem.n[0])
+        jnp.asarray(problem.z[0] if single else problem.z),
+        jnp.asarray(
+            problem.noise_scale if single else np.full(len(problem.n), problem.noise_scale)
+        ),
+        jnp.asarray(problem.n[0] if single else problem.n),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -136,9 +136,9 @@ def _known_levels(formula: Formula, statistic: CellSums) -> Mapping[str, tuple[L
     return statistic.levels
 
 
-def subset(problem: FactorProblem, row: int) -> FactorProblem:
-    """Return the problem of one group."""
-    return replace(problem, z=problem.z[[row]], n=problem.n[[row]], keys=None)
+def subset(problem: FactorProblem, rows: Sequence[int] | np.ndarray) -> FactorProblem:
+    """Return the problem of some of the groups, without their names."""
+    return replace(problem, z=problem.z[rows], n=problem.n[rows], keys=None)
 
 
 def atom_names(problem: FactorProblem) -> list[tuple[tuple[str, ...], LevelColumn]]:

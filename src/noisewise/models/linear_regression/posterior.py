@@ -118,7 +118,9 @@ class RegressionPosterior(Posterior):
         """Return where each parameter lies, R-hat and effective draws, one row per parameter.
 
         Terms stand in the formula's order, the intercept after them. Of a release with a formula
-        ``times_wider`` says how many times the 95 % interval is what it would be without privacy.
+        ``times_wider`` says about how many times the 95 % interval is what it would be without
+        privacy, which is inferred too. Where the noise hides how much a column varies
+        (``cautions`` name it) it may be two or three times too large or too small.
 
         Args:
             interval: probability of the central interval.

@@ -25,6 +25,7 @@ from noisewise.artifact import (
     validation,
 )
 from noisewise.artifact.statistics import CellSums
+from noisewise.artifact.uncentred_products import uncentred_products
 from noisewise.artifact.user_warnings import warn_user
 from noisewise.formula import Formula, parse
 from noisewise.models.base import Owner, Word, with_censored_bounds
@@ -39,13 +40,13 @@ from noisewise.privacy.options import (
     command_line_options,
     with_options,
 )
-from noisewise.privacy.pipeline import ReleaseRequest, publish
+from noisewise.privacy.pipeline import Blank, ReleaseRequest, publish
 
 Number = float | datetime.date
 """A number, or a date, which counts as the days since 1970-01-01."""
 
 MANY_SUMS = 2000
-"""Sums within cells above which the owner is warned that each has noise of its own (chosen)."""
+"""Sums within cells above which the owner has to say that so many are meant (chosen)."""
 
 
 @with_options(MomentOptions)
@@ -59,6 +60,7 @@ def linear_regression(
     levels: Mapping[str, Iterable[Any]] | None = None,
     fill: Mapping[str, Number | str] | None = None,
     other: Mapping[str, Any] | None = None,
+    many_sums: bool = False,
     monomials: bool = False,
     count_clamped: bool = False,
     count_left_out: bool = False,
@@ -86,6 +88,8 @@ def linear_regression(
             such as ``"unknown"``); required for columns with NULLs under replace-one. Under
             add-remove neighbours records with gaps are left out, unless their columns have one.
         other: ``{"sex": "unknown"}``: the level of the public list that counts what is not on it.
+        many_sums: allow a formula that needs more than 2,000 sums, as one with thousands of levels
+            does: each sum has noise of its own.
         monomials: also release all monomials of ``x`` up to degree four (for ``gibbs-noisy``).
         count_clamped: also release a noisy count of clamped records per column.
         count_left_out: also release a noisy count of records that were left out, because of gaps
@@ -132,6 +136,8 @@ def linear_regression(
     if count_left_out:
         _refuse_left_out(agreed, groups)
     sums = columns.sums(agreed.count)
+    if not many_sums:
+        _refuse_many_sums(sums)
     statistics = [sums]
     if monomials:
         statistics.append(Monomials(columns.numeric[:-1]))
@@ -155,7 +161,8 @@ def linear_regression(
         other=arguments.other_levels(other, columns.levels),
         least_records=max(LEAST_RECORDS, columns.numeric_terms + 1, _least(sums)),
     )
-    _warn_of_many_sums(sums)
+    if not isinstance(source, Blank):
+        _warn_of_formula(columns, limits)
     return cast(LinearRegressionRelease, publish(source, request))
 
 
@@ -231,10 +238,15 @@ def _refuse_beside_formula(x: object, y: object, monomials: bool) -> None:
         raise ArgumentError("monomials: are those of x; name x and y in place of a formula")
 
 
-def _refuse_without_bounds(numeric: Iterable[str], bounds: object) -> None:
-    """Raise an ArgumentError for a column of a formula that has neither bounds nor levels."""
+def _refuse_without_bounds(numeric: tuple[str, ...], bounds: object) -> None:
+    """Raise an ArgumentError for a column of a formula that has neither bounds nor levels.
+
+    Where bounds are left over, ``all_bounds`` asks whether that is the same column, misspelt.
+    """
+    if not isinstance(bounds, Mapping) or not bounds or not set(bounds) <= set(numeric):
+        return
     for column in numeric:
-        if isinstance(bounds, Mapping) and bounds and column not in bounds:
+        if column not in bounds:
             raise ArgumentError(
                 f"bounds: none for column {column!r}; bounds and levels are public knowledge: give "
                 f"bounds={{{column!r}: (0, 1)}} if it is a number, with its smallest and largest "
@@ -245,10 +257,12 @@ def _refuse_without_bounds(numeric: Iterable[str], bounds: object) -> None:
 def columns_from_formula(text: object, levels: object) -> RegressionColumns:
     """Return the columns that a formula names; those with levels are factors."""
     lists = arguments.mapping(levels, "levels", "{column: [public list]}")
+    formula = parse(text, [arguments.name(c, "levels") for c in lists])
+    # Of a list that the formula does not use nothing is said but that.
     listed = {
-        arguments.name(c, "levels"): arguments.levels(v, f"levels[{c!r}]") for c, v in lists.items()
+        c: arguments.levels(v, f"levels[{c!r}]") if c in formula.columns else ()
+        for c, v in lists.items()
     }
-    formula = parse(text, listed)
     idle = next((c for c in listed if c not in formula.columns), None)
     for factor in formula.factors:
         if factor not in listed and idle is not None:
@@ -302,14 +316,46 @@ def _refuse_left_out(agreed: PrivacyTerms, groups: Groups | None) -> None:
         raise ArgumentError(f"count_left_out: records are counted without {word}=; leave one out")
 
 
-def _warn_of_many_sums(statistic: Statistic) -> None:
+def _refuse_many_sums(statistic: Statistic) -> None:
+    """Raise an ArgumentError where a formula needs more sums than an owner is likely to want."""
     count = len(statistic.units)
     if isinstance(statistic, CellSums) and count > MANY_SUMS:
-        warn_user(
-            f"levels: the formula needs {count:,} sums. Noise does not grow with the number of "
-            "levels, but every sum has its own, and the more cells there are the fewer records "
-            "each holds: join levels that are rare, or leave out interactions of factors"
+        raise ArgumentError(
+            f"levels: the formula needs {count:,} sums, more than {MANY_SUMS:,}; noise does not "
+            "grow with the number of levels, but every sum has its own, and the more cells there "
+            "are the fewer records each holds: join levels that are rare, leave out interactions "
+            "of factors, or, if so many are meant, say many_sums=True"
         )
+
+
+def _warn_of_formula(
+    columns: RegressionColumns, limits: Mapping[str, Bounds | PrivateBounds]
+) -> None:
+    """Warn of products that noise makes nearly useless, and of terms that cost the prior."""
+    if columns.formula is None:
+        return
+    known = {c: b for c, b in limits.items() if isinstance(b, Bounds)}
+    for warning in uncentred_products(columns.formula.numeric, known):
+        warn_user(warning)
+    lacking = uneven_interactions(columns.formula)
+    if lacking:
+        warn_user(
+            "formula: factors interact with some numbers and not with others, so the prior of this "
+            "formula is a weak one that does not learn from one level about another; with "
+            f"{' + '.join(lacking)} as well it learns, and the sums to be released are the same"
+        )
+
+
+def uneven_interactions(formula: Formula) -> tuple[str, ...]:
+    """Return the terms that a formula lacks for its factors to interact with all numbers alike."""
+    interacting = {f for t in formula.terms if t.numeric for f in t.factors}
+    if not interacting:
+        return ()
+    whole = {t.numeric for t in formula.terms if interacting <= set(t.factors)}
+    labels = [formula.labels[f] for f in formula.factors if f in interacting]
+    alone = {t.numeric: t.text for t in formula.terms if not t.factors}
+    lacking = [column for column in formula.numeric if column not in whole]
+    return tuple(":".join([alone.get(c, ":".join(c)), *labels]) for c in lacking)
 
 
 OWNER = Owner(
@@ -338,6 +384,7 @@ OWNER = Owner(
             "the level of the public list that counts what is not on it; repeat",
             planned=False,
         ),
+        Word("many_sums", "flag", "allow a formula that needs more than 2,000 sums"),
         Word(
             "monomials",
             "flag",
