@@ -520,8 +520,8 @@ class Posterior(Result):
 
         Returns:
             A table whose index holds the groups' keys, named as in the release: ``mean``,
-            ``lower``, ``upper``, ``rank``, ``rank_lower``, ``rank_upper``, ``top_decile``,
-            ``bottom_decile``, with a threshold ``probability_above``, and of pooled groups'
+            ``median``, ``lower``, ``upper``, ``rank``, ``rank_lower``, ``rank_upper``,
+            ``top_decile``, ``bottom_decile``, with a threshold ``probability_above``, and of pooled groups'
             parameters ``shrinkage``.
         """
         values, keys = self.quantity(parameter, at), self.keys or ()
