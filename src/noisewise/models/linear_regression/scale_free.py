@@ -176,11 +176,12 @@ def _stretched_rows(
 
 def _widths(soft: Matrix, log_g: jax.Array) -> Matrix:
     """Return what entries of rows are multiples of: about what prior and noise leave of each."""
-    row, column = np.tril_indices(len(soft), -1)
-    prior = constant(np.full(len(row), HIDDEN_PRECISION * len(soft)), soft)
-    slopes = constant((row == len(soft) - 1).astype(float), soft)
-    precision = 1 / (jnp.exp(log_g) / (len(soft) - 1) + LEAST_SHARE)
-    total = prior + slopes * precision + SUM_PRECISION * soft[row] * soft[column]
+    size = len(soft)
+    row, column = np.tril_indices(size, -1)
+    prior = constant(np.full(len(row), HIDDEN_PRECISION * size), soft)
+    slope = 1 / (jnp.exp(log_g) / (size - 1) + LEAST_SHARE)
+    response = scaled(slope, constant((row == size - 1).astype(float), soft))
+    total = prior + response + scaled(SUM_PRECISION, soft[row] * soft[column])
     return each(lambda e: 1 / jnp.sqrt(e), total)
 
 
