@@ -143,9 +143,9 @@ def reordered_coordinates(v: np.ndarray, order: np.ndarray, shape: Shape) -> np.
     rows = below + np.eye(q)
     rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
     turned = np.linalg.qr(np.swapaxes(rows[..., order, :], -1, -2), mode="r")
-    factor = np.swapaxes(turned, -1, -2) * np.sign(np.diagonal(turned, axis1=-2, axis2=-1))[
-        ..., None, :
-    ]
+    factor = (
+        np.swapaxes(turned, -1, -2) * np.sign(np.diagonal(turned, axis1=-2, axis2=-1))[..., None, :]
+    )
     below = factor / np.diagonal(factor, axis1=-2, axis2=-1)[..., None]
     parts = [v[..., order], v[..., q + order], below[(..., *np.tril_indices(q, -1))]]
     parts.append(v[..., end : shape.statistic])

@@ -188,8 +188,8 @@ def sample(
     """
     shape = shape_of(problem)
     looped = shape.q > UNROLLED
-    # How long chains take depends on the order of many columns: see scale_free.py.
-    sort = looped and shape.scale_free and shape.rank == shape.q
+    # How long chains take depends on the order of the columns: see scale_free.py.
+    sort = shape.scale_free and shape.rank == shape.q > 2
     order = scale_free.visible_first(problem) if sort else np.arange(shape.q - 1)
     problem = reordered(problem, order) if sort else problem
     back = np.append(np.argsort(order), [shape.q - 1, shape.q])

@@ -38,9 +38,13 @@ Rows g_j are stretched along their direction, |g_j| = sinh |h_j|: where a residu
 hidden, |g_j| has the tail of a power law and |h_j| that of an exponential, and the direction, which
 sums may well determine, stays. Stretched entry by entry, an entry near zero would be a barrier.
 
-The response's row is as small as √g if the noise hides it: a funnel, in which a sampler is slow. So
-h_qk = w_qk √(p / (p + e_k)) with p = g / d and e_k = 1 / (1 + s_k s_q), s_j = exp(2 ρ_j) / c_j: the
-plain coordinate where column k and the response are visible, and one in units of √g where not.
+The noise confines h_jk where columns j and k are visible, and leaves it to the prior, which is far
+wider, where one is not; and the response's row is as small as √g if the noise hides it. These are
+funnels, in which a sampler is slow. So h_jk = w_jk / √(κ + ½ s_j s_k), s_j = exp(2 ρ_j) / c_j,
+about what prior and noise leave of it: κ = 0.6 q, to which the response's row adds d / g.
+
+An entry of row j is part of the covariances of all columns from j on. So that a column at the edge
+of visibility moves none but its own, those that the noise hides least come first.
 """
 
 from __future__ import annotations
@@ -238,15 +242,16 @@ def variance_units(problem: RegressionProblem) -> np.ndarray:
 
 
 def visible_first(problem: RegressionProblem) -> np.ndarray:
-    """Return the covariates of a problem's first group in the order in which they are sampled.
+    """Return the covariates of a problem in the order in which they are sampled.
 
-    By their released variance in units of its noise, the largest first.
+    By their released variance in units of its noise, in the median group, the largest first.
     """
     q = len(problem.x) + 1
-    second, totals = unpack(problem.z[0, : number_of_sums(q)], q)
-    mean = np.clip(totals / problem.n[0], -1, 1)
-    variance = np.diagonal(second) / problem.n[0] - mean**2
-    return np.argsort(-(variance / variance_units(problem)[0])[:-1], kind="stable")
+    second, totals = unpack(problem.z[:, : number_of_sums(q)], q)
+    n = problem.n[:, None]
+    variance = np.diagonal(second, axis1=1, axis2=2) / n - np.clip(totals / n, -1, 1) ** 2
+    visible = np.median(variance / variance_units(problem), axis=0)
+    return np.argsort(-visible[:-1], kind="stable")
 
 
 def prior_at(
