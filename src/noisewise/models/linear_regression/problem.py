@@ -249,11 +249,9 @@ def subset(problem: RegressionProblem, rows: np.ndarray) -> RegressionProblem:
 
 
 def reordered(problem: RegressionProblem, order: np.ndarray) -> RegressionProblem:
-    """Return the same problem, with its default prior, of covariates in another order.
+    """Return the same problem, without released monomials, of covariates in another order.
 
-    Args:
-        problem: without a prior of its own; released monomials are left out.
-        order: positions of the covariates in the given problem.
+    ``order`` holds their positions in the given problem.
     """
     q = len(problem.x) + 1
     columns = np.append(order, q - 1)
@@ -264,11 +262,17 @@ def reordered(problem: RegressionProblem, order: np.ndarray) -> RegressionProble
     rows = np.concatenate([*sums, np.arange(number_of_sums(q), problem.z.shape[1])])
     units = Units(problem.units.centre[columns], problem.units.half[columns])
     cuts = None if problem.cuts is None else Cuts(*(side[columns] for side in problem.cuts))
+    inner, outer = problem.response, problem.covariates
+    inner = NormalInverseGamma(
+        inner.mean[columns], inner.precision[np.ix_(columns, columns)], inner.shape, inner.rate
+    )
+    if isinstance(outer, NormalInverseWishart):
+        scale = outer.scale[np.ix_(order, order)]
+        outer = NormalInverseWishart(outer.mean[order], outer.kappa, scale, outer.df)
     return replace(
         problem, x=tuple(problem.x[j] for j in order), z=problem.z[:, rows], units=units, cuts=cuts,
         others=tuple(replace(o, z=o.z[:, rows]) for o in problem.others),
-        response=default_response(units), covariates=default_covariates(units),
-        moments=None, exponents=(),
+        response=inner, covariates=outer, moments=None, exponents=(),
     )  # fmt: skip
 
 
