@@ -212,17 +212,16 @@ def sample(
     user = draw_coefficients(
         finish, positions, data.n, data.prior, shape, problem.units.from_box, problem.cuts
     )
-    user = user[back] if sort else user
     keep = latent_fit(shape, draws * chains * len(problem.n))
     kept = np.asarray(positions) if keep else None
     if kept is not None and sort:
         kept = reordered_coordinates(kept, back[:-1], shape)
     rest = divergences, kept
     # Diagnostics are computed where the draws are: XLA's sort is slow on a CPU.
-    if jax.default_backend() == "cpu":
-        return BatchDraws(np.asarray(user), *diagnose(np.asarray(user)), *rest)
-    rhat, ess = _diagnose(user)
-    return BatchDraws(np.asarray(user), np.asarray(rhat), np.asarray(ess), *rest)
+    on_cpu = jax.default_backend() == "cpu"
+    rhat, ess = diagnose(np.asarray(user)) if on_cpu else _diagnose(user)
+    found = [np.asarray(a)[back] if sort else np.asarray(a) for a in (user, rhat, ess)]
+    return BatchDraws(found[0], found[1], found[2], *rest)
 
 
 def _hamiltonian(

@@ -182,11 +182,10 @@ def _widths(soft: Matrix, log_g: jax.Array) -> Matrix:
     """Return what entries of rows are multiples of: about what prior and noise leave of each."""
     size = len(soft)
     row, column = np.tril_indices(size, -1)
-    prior = constant(np.full(len(row), HIDDEN_PRECISION * size), soft)
+    known = each(lambda e: HIDDEN_PRECISION * size + SUM_PRECISION * e, soft[row] * soft[column])
     slope = 1 / (jnp.exp(log_g) / (size - 1) + LEAST_SHARE)
-    response = scaled(slope, constant((row == size - 1).astype(float), soft))
-    total = prior + response + scaled(SUM_PRECISION, soft[row] * soft[column])
-    return each(lambda e: 1 / jnp.sqrt(e), total)
+    response = each(lambda e: e + slope, known[1 - size :])
+    return each(lambda e: 1 / jnp.sqrt(e), joined(known[: 1 - size], response))
 
 
 def _lengths(rows: Matrix) -> Matrix:
