@@ -81,7 +81,7 @@ ATTEMPTS = (1, 4, 4)
 long (chosen)."""
 MANY_COLUMNS_REACH = 5.0
 """Length of a trajectory where many columns have unknown scales, in standard deviations: at 2.5
-chains of columns at the edge of visibility are four times slower (docs/evidence-real-tables.md)."""
+σ² has a third of the effective draws (docs/evidence-real-tables.md)."""
 MANY_COLUMNS_ACCEPTANCE = 0.65
 """Acceptance there, about the best for long trajectories (A. Beskos et al., "Optimal tuning of the
 hybrid Monte Carlo algorithm", Bernoulli 19, 2013)."""
