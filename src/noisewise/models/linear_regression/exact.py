@@ -189,7 +189,8 @@ def sample(
     shape = shape_of(problem)
     looped = shape.q > UNROLLED
     # How long chains take depends on the order of the columns: see scale_free.py.
-    sort = shape.scale_free and shape.rank == shape.q > 2
+    # Few columns gain little, and draws of a group must not depend on those beside it.
+    sort = shape.scale_free and shape.rank == shape.q and looped
     order = scale_free.visible_first(problem) if sort else np.arange(shape.q - 1)
     problem = reordered(problem, order) if sort else problem
     back = np.append(np.argsort(order), [shape.q - 1, shape.q])
