@@ -46,8 +46,8 @@ def test_pooled_areas_are_inferred_ranked_and_reported(
     rows = pd.read_csv(table, dtype={"tract": str})
     assert sorted(rows["tract"]) == list(KEYS)
     assert list(rows.columns) == [
-        "tract", "mean", "lower", "upper", "rank", "rank_lower", "rank_upper", "top_decile",
-        "bottom_decile", "probability_above", "shrinkage",
+        "tract", "mean", "median", "lower", "upper", "rank", "rank_lower", "rank_upper",
+        "top_decile", "bottom_decile", "probability_above", "shrinkage",
     ]  # fmt: skip
     assert "Ranks of owns (bernoulli); 95% intervals" in noisewise("ranks", post).out
     page = tmp_path / "page.html"

@@ -143,6 +143,13 @@ def test_bad_features_are_refused_in_one_sentence(change, parent, message) -> No
         public_features(change(FEATURES), KEYS, "area", parent)
 
 
+def test_names_of_the_population_s_own_parameters_are_no_features() -> None:
+    for name in ("log size", "size exponent"):
+        table = FEATURES.rename(columns={"poverty": name})
+        with pytest.raises(ArgumentError, match=f"features: '{name}' is what .* call it otherwise"):
+            public_features(table, KEYS, "area")
+
+
 def test_a_new_group_needs_every_feature() -> None:
     got = public_features(FEATURES, KEYS, "area")
     with pytest.raises(ArgumentError, match="features: 'rural' is missing"):
@@ -169,13 +176,19 @@ def test_the_prior_of_a_population_is_checked() -> None:
         nw.priors.Population(by_size=1)  # type: ignore[arg-type]
 
 
-def test_sizes_are_relative_to_their_geometric_mean_and_none_counts_as_one() -> None:
+def test_sizes_are_relative_to_the_geometric_mean_of_those_that_are_known() -> None:
     logs = log_relative_sizes(np.array([0.0, 1.0, 100.0]))
-    assert np.exp(logs[2] - logs[0]) == pytest.approx(100)
-    assert logs[0] == logs[1]
+    assert np.exp(logs[2] - logs[1]) == pytest.approx(100)
+    assert logs[0] == 0
     assert logs.sum() == pytest.approx(0)
     assert standard_sizes(logs).std() == pytest.approx(1)
     assert not standard_sizes(log_relative_sizes(np.full(4, 7.0))).any()
+    # Twelve groups without records do not move the middle of the others.
+    with_empty = log_relative_sizes(np.array([800.0, 1000, 1250] + [1.0] * 12), noise=2.0)
+    assert with_empty[:3] == pytest.approx(np.log([0.8, 1, 1.25]))
+    assert not with_empty[3:].any()
+    rng = np.random.default_rng(0)
+    assert not log_relative_sizes(1000 + rng.laplace(0, 5, 24), noise=5.0).any()
 
 
 def test_it_is_said_where_small_groups_rest_on_other_tables() -> None:

@@ -19,8 +19,6 @@ from noisewise.artifact.clamping import left_out_in_words
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import product_bounds
-from noisewise.models.linear_regression.factor_coefficients import owner_response
-from noisewise.models.linear_regression.factor_problem import atoms_of_design, factor_problem
 from noisewise.privacy import arguments
 from noisewise.release import Blank, PrivateBounds
 from tests.engines.engines import on_duckdb, on_polars
@@ -227,24 +225,6 @@ def test_products_that_noise_makes_useless_are_said_at_the_release() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         release(frame, **words, bounds={**BOUNDS, "age": (-50, 50)})
-
-
-def test_a_formula_that_loses_its_prior_is_said_at_the_release() -> None:
-    """The terms that are named mend it, and need no other sums."""
-    frame = people().assign(educ=range(60))
-    words = {"bounds": {**BOUNDS, "educ": (0, 60)}, "epsilon": 1.0}
-    formula = "wages ~ age + educ + C(sex) + C(smokes) + age:C(sex)"
-    with pytest.warns(UserWarning, match=r"with educ:C\(sex\) as well it learns"):
-        lacking = release(frame, formula=formula, **words)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        whole = release(frame, formula=f"{formula} + educ:C(sex)", **words)
-    assert lacking.block("cell-sums").statistic == whole.block("cell-sums").statistic
-    for made, own in ((lacking, False), (whole, True)):
-        problem = factor_problem(made)
-        assert (owner_response(problem, *atoms_of_design(problem)) is not None) == own
-    fuller = factor_problem(lacking, whole.model["formula"])
-    assert owner_response(fuller, *atoms_of_design(fuller)) is not None
 
 
 def test_a_release_tells_its_levels() -> None:

@@ -120,8 +120,9 @@ def grid_posterior(
 ) -> GridPosterior:  # fmt: skip
     """The posterior of (β…, ω, γ, ζ) on the product of the axes, evenly spaced in β and in ω."""
     u = np.ones((len(z), 1)) if features is None else features
-    sizes = np.log(np.maximum(n if all_sizes is None else all_sizes, 1))
-    log_size = sizes - sizes.mean()
+    sizes = np.asarray(n if all_sizes is None else all_sizes)
+    logs = np.log(np.maximum(sizes, 1))
+    log_size = np.where(sizes > 0, logs - logs[sizes > 0].mean(), 0.0)
     mesh = np.meshgrid(*axes, EXPONENTS, EFFECTS, indexing="ij")
     *columns, exponents, effects = [m.ravel() for m in mesh]
     rows = np.stack(columns, axis=1)

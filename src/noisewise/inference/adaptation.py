@@ -185,7 +185,9 @@ def _restarted(state: ChainState) -> ChainState:
     )
 
 
-def dual_averaged(state: StepSearch, accepted: jax.Array, longest: float) -> StepSearch:
+def dual_averaged(
+    state: StepSearch, accepted: jax.Array, longest: float, aim: float = TARGET_ACCEPTANCE
+) -> StepSearch:
     """Return the state after one step of dual averaging, with Hoffman and Gelman's constants.
 
     Args:
@@ -193,9 +195,10 @@ def dual_averaged(state: StepSearch, accepted: jax.Array, longest: float) -> Ste
             ``tuned``.
         accepted: the mean acceptance of the iteration.
         longest: the largest step size allowed.
+        aim: the mean acceptance that is wanted.
     """
     tuned = state.tuned + 1
-    error = (1 - 1 / (tuned + 10)) * state.error + (TARGET_ACCEPTANCE - accepted) / (tuned + 10)
+    error = (1 - 1 / (tuned + 10)) * state.error + (aim - accepted) / (tuned + 10)
     # Steps longer than a trajectory are cut anyway: without a limit the search would run away.
     log_step = jnp.minimum(state.anchor - jnp.sqrt(tuned) / 0.05 * error, jnp.log(longest))
     weight = tuned**-0.75
@@ -207,10 +210,10 @@ def dual_averaged(state: StepSearch, accepted: jax.Array, longest: float) -> Ste
 
 
 def adapted(
-    state: ChainState, accepted: jax.Array, gradient: jax.Array, plan: Schedule
+    state: ChainState, accepted: jax.Array, gradient: jax.Array, plan: Schedule, aim: float
 ) -> ChainState:
     """Return the state after an iteration's adaptation, as far as its plan asks for it."""
-    tuned = dual_averaged(state, accepted, TRAJECTORY_LENGTH)
+    tuned = dual_averaged(state, accepted, TRAJECTORY_LENGTH, aim)
     state = jax.tree.map(partial(jnp.where, plan.adapt), tuned, state)
     state = jax.lax.cond(plan.collect, lambda s: _collected(s, gradient), lambda s: s, state)
     closed: ChainState = jax.lax.cond(plan.close, _closed, lambda s: s, state)

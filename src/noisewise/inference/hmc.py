@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from noisewise.inference.adaptation import (
+    TARGET_ACCEPTANCE,
     TRAJECTORY_LENGTH,
     ChainState,
     Schedule,
@@ -51,7 +52,8 @@ class Target(NamedTuple):
     ``residual`` holds what the data see, in units of their noise: its slope gives a guess of the
     curvature. Both take a vector of entries (chain, group), or, where ``looped``, one position as
     an array: large matrices are better left to LAPACK. The data of a looped target are those of the
-    only group, or, of several, have the group axis first.
+    only group, or, of several, have the group axis first. ``reach`` is the length of a trajectory
+    in standard deviations, ``acceptance`` what the step size aims at.
     """
 
     density: Density
@@ -59,6 +61,8 @@ class Target(NamedTuple):
     reflections: tuple[tuple[float, ...], ...]
     looped: bool
     side_by_side: bool = False
+    reach: float = TRAJECTORY_LENGTH
+    acceptance: float = TARGET_ACCEPTANCE
 
     def of_chains(self, f: Callable[[jax.Array], Each], x: jax.Array) -> Each:
         """Return f (chain, …) at every position (coordinate, chain) of one group, if looped.
@@ -118,7 +122,7 @@ def iterate(
     )
     state, change, gradient = _step(target, state, data, key, plan.heat)
     accepted = jnp.exp(jnp.minimum(change, 0)).mean(axis=0)
-    state = adapted(state, accepted, gradient, plan)
+    state = adapted(state, accepted, gradient, plan, target.acceptance)
     return state, (change < -DIVERGENT_ENERGY).sum(axis=0)
 
 
@@ -162,7 +166,7 @@ def _step(
     lengths, jitter, momentum, uniform = jax.random.split(key, 4)
     groups = state.log_step.shape[0]
     step = jnp.exp(state.log_step)
-    reach = TRAJECTORY_LENGTH * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
+    reach = target.reach * jax.random.uniform(lengths, minval=0.6, maxval=1.4)
     typical = jnp.exp(jnp.mean(state.log_step))
     count = jnp.clip(jnp.round(reach / typical), 1, MAX_LEAPFROG_STEPS).astype(jnp.int32)
     # A group whose steps are much larger than the batch's would overshoot its trajectory.

@@ -52,6 +52,8 @@ SIZE_EFFECT = 0.4
 groups: that of 82 parameters of the same groupings."""
 LEAST_SPREAD_OF_SIZES = 1e-6
 """Deviation of log sizes below which they are taken for alike (chosen)."""
+SEEN_SIZE = 3.0
+"""Noise scales from which a secret size is taken as it was released (chosen)."""
 DECILE = 0.1
 """Share of the groups in the top and in the bottom decile."""
 QUARTILES_APART = 1.3489795
@@ -142,7 +144,7 @@ class PopulationPosterior:
         said = []
         unlearnt = [n for n, j in self.judgement.items() if j == MOSTLY_PRIOR]
         sizes = SIZE_EXPONENT in unlearnt
-        unlearnt = [name for name in unlearnt if not name.startswith((SIZE_EXPONENT, LOG_SIZE))]
+        unlearnt = [name for name in unlearnt if not _is_of_sizes(name)]
         bounded = [n for n, j in self.judgement.items() if j == UPPER_BOUND]
         if unlearnt:
             said.append(
@@ -209,6 +211,10 @@ class PopulationPosterior:
         }
 
 
+def _is_of_sizes(name: str) -> bool:
+    return name in (SIZE_EXPONENT, LOG_SIZE) or name.startswith(f"{LOG_SIZE} on ")
+
+
 def _quartile_distance(values: np.ndarray) -> float:
     low, high = np.quantile(values, (0.25, 0.75))
     return float(high - low)
@@ -226,10 +232,24 @@ def _tails(interval: float) -> tuple[float, float]:
     return (1 - interval) / 2, (1 + interval) / 2
 
 
-def log_relative_sizes(n: np.ndarray) -> np.ndarray:
-    """Return the log of every group's size over their geometric mean; none counts as one."""
-    logs = np.log(np.maximum(n, 1.0))
-    return np.asarray(logs - logs.mean())
+def log_relative_sizes(n: np.ndarray, noise: float = 0.0) -> np.ndarray:
+    """Return the log of every group's size over the geometric mean of the sizes that are known.
+
+    Zero, as of a group of middling size, where nothing is known of it: of groups without records,
+    and where the noise of a secret size may be all there is to see; for all groups, where secret
+    sizes differ no more than their noise.
+
+    Args:
+        n: sizes of the groups; secret ones as the release says them.
+        noise: scale of the noise on secret sizes.
+    """
+    known = n > SEEN_SIZE * noise
+    logs = np.log(np.where(known, n, 1.0))
+    if not known.any() or logs[known].std() <= max(
+        LEAST_SPREAD_OF_SIZES, SEEN_SIZE * noise / np.median(n[known])
+    ):
+        return np.zeros(len(n))
+    return np.where(known, logs - logs[known].mean(), 0.0)
 
 
 def standard_sizes(log_size: np.ndarray) -> np.ndarray:
@@ -298,8 +318,8 @@ def exceedance(
         interval: probability of the quantity's central interval.
 
     Returns:
-        A table with index ``group``: the ``probability``, and the quantity's ``mean``, ``lower``
-        and ``upper``.
+        A table with index ``group``: the ``probability``, and the quantity's ``mean``, ``median``,
+        ``lower`` and ``upper``.
 
     Example:
         >>> import numpy as np
@@ -318,6 +338,7 @@ def exceedance(
         {
             "probability": (flat > threshold).mean(axis=1),
             "mean": flat.mean(axis=1),
+            "median": np.median(flat, axis=1),
             "lower": low,
             "upper": high,
         },
@@ -400,6 +421,11 @@ def public_features(
     frame = _aligned(_frame(table), keys, column)
     parents, parent_of = _parents(frame, parent)
     names = tuple(str(name) for name in frame.columns if name != parent)
+    if taken := [name for name in names if _is_of_sizes(name)]:
+        raise ArgumentError(
+            f"features: {shown(taken[0])} is what the population's own parameter of the groups' "
+            "sizes is called; call it otherwise"
+        )
     values = (
         np.column_stack([_numbers(frame, name) for name in names]) if names else constant[:, :0]
     )

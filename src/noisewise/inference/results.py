@@ -520,9 +520,9 @@ class Posterior(Result):
 
         Returns:
             A table whose index holds the groups' keys, named as in the release: ``mean``,
-            ``lower``, ``upper``, ``rank``, ``rank_lower``, ``rank_upper``, ``top_decile``,
-            ``bottom_decile``, with a threshold ``probability_above``, and of pooled groups'
-            parameters ``shrinkage``.
+            ``median``, ``lower``, ``upper``, ``rank``, ``rank_lower``, ``rank_upper``,
+            ``top_decile``, ``bottom_decile``, with a threshold ``probability_above``, and of pooled
+            groups' parameters ``shrinkage``.
         """
         values, keys = self.quantity(parameter, at), self.keys or ()
         table = exceedance(values, keys, 0.0 if above is None else above, interval)

@@ -31,6 +31,7 @@ from noisewise.simulate.epsilon_search import (
     decisive,
     reached_targets,
 )
+from noisewise.simulate.pooled_trials import releases_of
 from noisewise.simulate.trials import (
     LEVEL,
     CautiousScene,
@@ -251,7 +252,7 @@ def plan(
         found = coverage(outcome.draws, noisy.truth, LEVEL)
         if method == chosen[0]:
             known[epsilon] = dict(zip(scene.names, found.width.tolist(), strict=True))
-        return found, _width_errors(outcome.draws)
+        return found, _width_errors(outcome.draws, releases_of(noisy))
 
     settings = settings_of(release, problem, simulator)
     # The scale of the noise is that of one ε, and there are several.
@@ -303,10 +304,16 @@ def _rows(
     return [Row(epsilon, method, name, *map(float, numbers)) for name, *numbers in columns]
 
 
-def _width_errors(draws: np.ndarray) -> np.ndarray:
-    """Return the standard error of each parameter's mean width; draws (trial, draw, parameter)."""
+def _width_errors(draws: np.ndarray, releases: int) -> np.ndarray:
+    """Return the standard error of each parameter's mean width.
+
+    Args:
+        draws: (trial, draw, parameter).
+        releases: how many releases the trials are of; groups of one are not independent.
+    """
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
-    return np.asarray((high - low).std(axis=0, ddof=1) / math.sqrt(len(draws)))
+    widths = (high - low).reshape(releases, -1, draws.shape[-1]).mean(axis=1)
+    return np.asarray(widths.std(axis=0, ddof=1) / math.sqrt(releases))
 
 
 def _so_far(

@@ -27,12 +27,18 @@ class PooledTrials(Trials[Q], Generic[Q]):
     """Simulated releases, each with all its groups.
 
     ``truth`` (row, parameter) is of all groups, release after release; or, where ``names`` has
-    parameters of the population, of the first group and of the population of every release.
-    ``own``: which names are parameters of a group.
+    parameters of the population, of one group and of the population of every release. ``own``:
+    which names are parameters of a group; ``judged``: the place of that one group, by release.
     """
 
     releases: tuple[Q, ...] = ()
     own: tuple[str, ...] = ()
+    judged: tuple[int, ...] = ()
+
+
+def releases_of(trials: Trials[Q]) -> int:
+    """Return how many releases the trials are of."""
+    return len(trials.releases) if isinstance(trials, PooledTrials) else len(trials.truth)
 
 
 def run(
@@ -59,8 +65,9 @@ def run(
             draws += list(np.stack(flat, axis=-1))
         else:
             shared = {} if post.population is None else post.population.draws
-            first = [post.draws[n][0] if n in trials.own else shared[n] for n in trials.names]
-            draws.append(np.stack([values.ravel() for values in first], axis=-1))
+            one = trials.judged[number]
+            drawn = [post.draws[n][one] if n in trials.own else shared[n] for n in trials.names]
+            draws.append(np.stack([values.ravel() for values in drawn], axis=-1))
         unconverged += not post.converged
         if progress is not None:
             progress(number + 1, len(trials.releases))

@@ -130,11 +130,8 @@ def test_the_population_speaks_for_a_group_without_records() -> None:
     at = np.linspace(0.05, 0.95, 30)
     rows = np.random.default_rng(0).choice(len(truth.rows), 20_000, p=truth.weight)
     beta, spread = truth.rows[rows].T
-    # A group without records counts as one of a single record.
-    k = (1 / spread**2 - 1) * np.exp(truth.exponents[rows] * truth.log_size[2])
-    share = special.expit(beta)
-    h = truth.log_size[2] / truth.log_size.std()
-    beta = beta + 0.4 * spread / np.sqrt(share * (1 - share)) * truth.effects[rows] * h
+    # Of middling size, since nothing is known of it.
+    k = 1 / spread**2 - 1
     told = np.random.default_rng(1).beta(k * special.expit(beta), k * special.expit(-beta))
     assert ks(post.draws["p"][2], at, np.searchsorted(np.sort(told), at) / len(told)) < MAX_KS
     assert post.shrinkage["p"][2] < 0.2

@@ -70,7 +70,9 @@ class PooledProblem:
     @property
     def public(self) -> PublicGroups:
         """Return what is public of the groups; of secret sizes, as the release says them."""
-        log_size = log_relative_sizes(self.groups.n) * self.prior.by_size
+        groups = self.groups
+        noise = 0.0 if groups.counted is None else groups.count_scale or groups.scale
+        log_size = log_relative_sizes(groups.n, noise) * self.prior.by_size
         standard = standard_sizes(log_size)
         return PublicGroups(*map(jnp.asarray, (self.features.values, log_size, standard)))
 

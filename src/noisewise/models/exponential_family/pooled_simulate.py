@@ -64,7 +64,7 @@ def from_prior(
     """Draw populations from the hyperprior, and a release of all groups from each."""
     prior, name = hyperprior(problem), problem.groups.family.names[0]
     size_unit = float(problem.public.log_size.std())
-    releases, truths = [], []
+    releases, truths, judged = [], [], []
     for psi in prior.draw(rng, trials):
         theta = draw_groups(
             rng, problem.domain, group_law(problem.domain, jnp.asarray(psi), problem.public)
@@ -72,9 +72,12 @@ def from_prior(
         sums, _ = sums_at(rng, problem.groups, theta[:, None], np.rint(problem.groups.n))
         releases.append(_release(rng, problem, theta, sums))
         shared = named_parameters(problem.domain, name, problem.features, psi, size_unit)
-        truths.append([theta[0], *(float(v) for v in shared.values())])
+        judged.append(int(rng.integers(len(theta))))
+        truths.append([theta[judged[-1]], *(float(v) for v in shared.values())])
     names = (name, *shared)
-    return PooledTrials(releases[0], np.array(truths), names, tuple(releases), (name,))
+    return PooledTrials(
+        releases[0], np.array(truths), names, tuple(releases), (name,), tuple(judged)
+    )
 
 
 @dataclass(frozen=True, eq=False)

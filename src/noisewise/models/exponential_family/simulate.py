@@ -170,7 +170,7 @@ class FamilySimulator(BatchSimulator[Any]):
         what, prior = "", ""
         if isinstance(problem, PooledProblem):
             what, prior = f", {len(problem.groups.n)} groups pooled", str(problem.prior)
-            problem = problem.groups
+            problem = replace(problem.groups, n=np.array([problem.groups.n.sum()]))
         return {
             "what": problem.column + what,
             "n": round(float(problem.n[0])),

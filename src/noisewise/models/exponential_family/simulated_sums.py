@@ -32,9 +32,11 @@ def sums_at(
     family, cut = problem.family, problem.interval
     outside = _outside(rng, family, cut, theta)
     sizes = np.broadcast_to(n, len(theta)).astype(int)
-    if sizes.max() > MIN_RECORDS_NORMAL:
-        return _normal_sums(rng, family, cut, theta, sizes), outside
     total = np.zeros((len(theta), family.dimension))
+    large = sizes > MIN_RECORDS_NORMAL
+    if large.any():
+        total[large] = _normal_sums(rng, family, cut, theta[large], sizes[large])
+        sizes = np.where(large, 0, sizes)
     step = max(1, CELLS // (len(theta) * family.dimension))
     for begin in range(0, int(sizes.max()), step):
         places = begin + np.arange(min(step, sizes.max() - begin))

@@ -129,6 +129,32 @@ def from_released(sums: jax.Array, shape: Shape, n: jax.Array) -> jax.Array:
     return jnp.concatenate([*parts, jnp.log(n)[None]] if shape.noisy_n else parts)
 
 
+def reordered_coordinates(v: np.ndarray, order: np.ndarray, shape: Shape) -> np.ndarray:
+    """Return coordinates (draw, coordinate, …) of the same statistics with columns in that order.
+
+    Of full rank. Unknown scales are moved with their columns; the response and its scale, which
+    come last, stay.
+    """
+    q, end = shape.q, shape.statistic - shape.noisy_n
+    v = np.moveaxis(v, 1, -1)
+    below = np.zeros((*v.shape[:-1], q, q))
+    below[(..., *np.tril_indices(q, -1))] = v[..., 2 * q : end]
+    # Rows of length 1, turned until they are triangular again: no digit of a small one is lost.
+    rows = below + np.eye(q)
+    rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
+    turned = np.linalg.qr(np.swapaxes(rows[..., order, :], -1, -2), mode="r")
+    factor = (
+        np.swapaxes(turned, -1, -2) * np.sign(np.diagonal(turned, axis1=-2, axis2=-1))[..., None, :]
+    )
+    below = factor / np.diagonal(factor, axis1=-2, axis2=-1)[..., None]
+    parts = [v[..., order], v[..., q + order], below[(..., *np.tril_indices(q, -1))]]
+    parts.append(v[..., end : shape.statistic])
+    scales = v[..., shape.statistic :]
+    if scales.shape[-1]:
+        parts += [scales[..., order], scales[..., -1:]]
+    return np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
+
+
 def log_volume(p: Point, shape: Shape) -> jax.Array:
     """Return log |ds / dv| of the released sums s, up to a constant, for a full-rank array.
 

@@ -36,7 +36,13 @@ from noisewise.models.linear_regression.batching import (
     CollectedSummaries,
     shape_of,
 )
-from noisewise.models.linear_regression.coordinates import Shape, point, reflections, released
+from noisewise.models.linear_regression.coordinates import (
+    Shape,
+    point,
+    reflections,
+    released,
+    reordered_coordinates,
+)
 from noisewise.models.linear_regression.initial_values import (
     DrawnStatistics,
     prior_statistics,
@@ -48,7 +54,7 @@ from noisewise.models.linear_regression.posterior_draws import (
     posterior_from_user,
 )
 from noisewise.models.linear_regression.prior_check import hidden_columns
-from noisewise.models.linear_regression.problem import RegressionProblem, subset
+from noisewise.models.linear_regression.problem import RegressionProblem, reordered, subset
 from noisewise.numerics.compilation import compiled, placed
 from noisewise.numerics.convergence import diagnose
 from noisewise.numerics.gram_packing import number_of_sums
@@ -73,6 +79,12 @@ ITERATIONS_PER_CALL = 50
 ATTEMPTS = (1, 4, 4)
 """First, second and third attempts sample this many times as long, and later ones warm up twice as
 long (chosen)."""
+MANY_COLUMNS_REACH = 5.0
+"""Length of a trajectory where many columns have unknown scales, in standard deviations: at 2.5
+σ² has a third of the effective draws (docs/evidence-real-tables.md)."""
+MANY_COLUMNS_ACCEPTANCE = 0.65
+"""Acceptance there, about the best for long trajectories (A. Beskos et al., "Optimal tuning of the
+hybrid Monte Carlo algorithm", Bernoulli 19, 2013)."""
 INFORMATION_SHARE = 0.6
 """Share of the residuals' squared slope that is taken for the curvature of the data's part, whose
 kinks have none of their own (chosen)."""
@@ -149,7 +161,10 @@ def target(shape: Shape, *mechanisms: str) -> hmc.Target:
         return scaled(np.sqrt(INFORMATION_SHARE), joined(first, *others) if others else first)
 
     signs = tuple(map(tuple, reflections(shape).tolist()))
-    return hmc.Target(density, residual, signs, q > UNROLLED)
+    if q <= UNROLLED or not shape.scale_free:
+        return hmc.Target(density, residual, signs, q > UNROLLED)
+    reach, acceptance = MANY_COLUMNS_REACH, MANY_COLUMNS_ACCEPTANCE
+    return hmc.Target(density, residual, signs, True, reach=reach, acceptance=acceptance)
 
 
 def sample(
@@ -173,6 +188,12 @@ def sample(
     """
     shape = shape_of(problem)
     looped = shape.q > UNROLLED
+    # How long chains take depends on the order of the columns: see scale_free.py.
+    # Few columns gain little, and draws of a group must not depend on those beside it.
+    sort = shape.scale_free and shape.rank == shape.q and looped
+    order = scale_free.visible_first(problem) if sort else np.arange(shape.q - 1)
+    problem = reordered(problem, order) if sort else problem
+    back = np.append(np.argsort(order), [shape.q - 1, shape.q])
     data = _data(problem, looped=looped)
     begin, run, finish = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(begin)))
@@ -193,12 +214,15 @@ def sample(
         finish, positions, data.n, data.prior, shape, problem.units.from_box, problem.cuts
     )
     keep = latent_fit(shape, draws * chains * len(problem.n))
-    rest = divergences, np.asarray(positions) if keep else None
+    kept = np.asarray(positions) if keep else None
+    if kept is not None and sort:
+        kept = reordered_coordinates(kept, back[:-1], shape)
+    rest = divergences, kept
     # Diagnostics are computed where the draws are: XLA's sort is slow on a CPU.
-    if jax.default_backend() == "cpu":
-        return BatchDraws(np.asarray(user), *diagnose(np.asarray(user)), *rest)
-    rhat, ess = _diagnose(user)
-    return BatchDraws(np.asarray(user), np.asarray(rhat), np.asarray(ess), *rest)
+    on_cpu = jax.default_backend() == "cpu"
+    rhat, ess = diagnose(np.asarray(user)) if on_cpu else _diagnose(user)
+    found = [np.asarray(a)[back] if sort else np.asarray(a) for a in (user, rhat, ess)]
+    return BatchDraws(found[0], found[1], found[2], *rest)
 
 
 def _hamiltonian(

@@ -89,6 +89,7 @@ def from_prior(
     slack = regression.n[:, None] + REACH * regression.noise_scale
     releases: list[PooledQuestion] = []
     truths: list[list[float]] = []
+    judged: list[int] = []
     names: tuple[str, ...] = ()
     for _ in range(trials):
         for _ in range(MAX_PROPOSALS):
@@ -102,12 +103,15 @@ def from_prior(
                 "a prior of the population that knows more"
             )
         releases.append(question.with_sums(drawn.z))
-        own = np.append(drawn.theta[0], np.exp(drawn.log_variance[0]))
+        judged.append(int(rng.integers(len(drawn.theta))))
+        own = np.append(drawn.theta[judged[-1]], np.exp(drawn.log_variance[judged[-1]]))
         shared = question.named(law)
         truths.append([*regression.units.to_user(own), *(float(v[0]) for v in shared.values())])
         names = (*regression.x, "intercept", "sigma2", *shared)
     own_names = (*regression.x, "intercept", "sigma2")
-    return PooledTrials(releases[0], np.array(truths), names, tuple(releases), own_names)
+    return PooledTrials(
+        releases[0], np.array(truths), names, tuple(releases), own_names, tuple(judged)
+    )
 
 
 def run(

@@ -50,7 +50,9 @@ class PooledProblem:
     @property
     def log_size(self) -> np.ndarray:
         """Return the logs of the groups' sizes less their mean; zeros where they do not matter."""
-        return log_relative_sizes(self.regression.n) * self.by_size
+        problem = self.regression
+        noise = problem.noise_scale if problem.noisy_n else 0.0
+        return log_relative_sizes(problem.n, noise) * self.by_size
 
     @property
     def regressors(self) -> np.ndarray:

@@ -24,7 +24,7 @@ from noisewise.models.linear_regression import LEAST_RECORDS
 from noisewise.models.linear_regression.censoring import Cuts
 from noisewise.models.linear_regression.collapsed import BoxPrior
 from noisewise.numerics.compilation import placed
-from noisewise.numerics.gram_packing import product_pairs
+from noisewise.numerics.gram_packing import number_of_sums, product_pairs
 from noisewise.priors import CovariateMoments, NormalInverseGamma, NormalInverseWishart
 
 
@@ -246,6 +246,34 @@ def subset(problem: RegressionProblem, rows: np.ndarray) -> RegressionProblem:
     """Return the problem of some groups."""
     others = tuple(replace(o, z=o.z[rows]) for o in problem.others)
     return replace(problem, z=problem.z[rows], n=problem.n[rows], others=others)
+
+
+def reordered(problem: RegressionProblem, order: np.ndarray) -> RegressionProblem:
+    """Return the same problem, without released monomials, of covariates in another order.
+
+    ``order`` holds their positions in the given problem.
+    """
+    q = len(problem.x) + 1
+    columns = np.append(order, q - 1)
+    place = np.empty((q, q), int)
+    first, second = product_pairs(q)
+    place[first, second] = place[second, first] = np.arange(len(first))
+    sums = place[columns[first], columns[second]], len(first) + columns
+    rows = np.concatenate([*sums, np.arange(number_of_sums(q), problem.z.shape[1])])
+    units = Units(problem.units.centre[columns], problem.units.half[columns])
+    cuts = None if problem.cuts is None else Cuts(*(side[columns] for side in problem.cuts))
+    inner, outer = problem.response, problem.covariates
+    inner = NormalInverseGamma(
+        inner.mean[columns], inner.precision[np.ix_(columns, columns)], inner.shape, inner.rate
+    )
+    if isinstance(outer, NormalInverseWishart):
+        scale = outer.scale[np.ix_(order, order)]
+        outer = NormalInverseWishart(outer.mean[order], outer.kappa, scale, outer.df)
+    return replace(
+        problem, x=tuple(problem.x[j] for j in order), z=problem.z[:, rows], units=units, cuts=cuts,
+        others=tuple(replace(o, z=o.z[:, rows]) for o in problem.others),
+        response=inner, covariates=outer, moments=None, exponents=(),
+    )  # fmt: skip
 
 
 def default_response(units: Units) -> NormalInverseGamma:

@@ -331,31 +331,12 @@ def _refuse_many_sums(statistic: Statistic) -> None:
 def _warn_of_formula(
     columns: RegressionColumns, limits: Mapping[str, Bounds | PrivateBounds]
 ) -> None:
-    """Warn of products that noise makes nearly useless, and of terms that cost the prior."""
+    """Warn of products that noise makes nearly useless."""
     if columns.formula is None:
         return
     known = {c: b for c, b in limits.items() if isinstance(b, Bounds)}
     for warning in uncentred_products(columns.formula.numeric, known):
         warn_user(warning)
-    lacking = uneven_interactions(columns.formula)
-    if lacking:
-        warn_user(
-            "formula: factors interact with some numbers and not with others, so the prior of this "
-            "formula is a weak one that does not learn from one level about another; with "
-            f"{' + '.join(lacking)} as well it learns, and the sums to be released are the same"
-        )
-
-
-def uneven_interactions(formula: Formula) -> tuple[str, ...]:
-    """Return the terms that a formula lacks for its factors to interact with all numbers alike."""
-    interacting = {f for t in formula.terms if t.numeric for f in t.factors}
-    if not interacting:
-        return ()
-    whole = {t.numeric for t in formula.terms if interacting <= set(t.factors)}
-    labels = [formula.labels[f] for f in formula.factors if f in interacting]
-    alone = {t.numeric: t.text for t in formula.terms if not t.factors}
-    lacking = [column for column in formula.numeric if column not in whole]
-    return tuple(":".join([alone.get(c, ":".join(c)), *labels]) for c in lacking)
 
 
 OWNER = Owner(

@@ -38,9 +38,13 @@ Rows g_j are stretched along their direction, |g_j| = sinh |h_j|: where a residu
 hidden, |g_j| has the tail of a power law and |h_j| that of an exponential, and the direction, which
 sums may well determine, stays. Stretched entry by entry, an entry near zero would be a barrier.
 
-The response's row is as small as √g if the noise hides it: a funnel, in which a sampler is slow. So
-h_qk = w_qk √(p / (p + e_k)) with p = g / d and e_k = 1 / (1 + s_k s_q), s_j = exp(2 ρ_j) / c_j: the
-plain coordinate where column k and the response are visible, and one in units of √g where not.
+The noise confines h_jk where columns j and k are visible, and leaves it to the prior, which is far
+wider, where one is not; and the response's row is as small as √g if the noise hides it. These are
+funnels, in which a sampler is slow. So h_jk = w_jk / √(κ + ½ s_j s_k), s_j = exp(2 ρ_j) / c_j,
+about what prior and noise leave of it: κ = 0.6 q, to which the response's row adds d / g.
+
+An entry of row j is part of the covariances of all columns from j on. So that a column at the edge
+of visibility moves none but its own, those that the noise hides least come first.
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ from noisewise.models.linear_regression.coordinates import Point, Shape
 from noisewise.models.linear_regression.initial_values import DrawnParameters
 from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.distributions import draw_bartlett_factors, draw_inverse_wishart_factors
-from noisewise.numerics.gram_packing import total_positions
+from noisewise.numerics.gram_packing import number_of_sums, total_positions, unpack
 from noisewise.numerics.matrices import (
     Matrix,
     constant,
@@ -87,6 +91,11 @@ LEAST_SQUARE = 1e-30
 """Added to a squared length, so that a length of zero has a slope (chosen)."""
 LEAST_SHARE = 1e-4
 """The least g / d that the response's row is scaled by (chosen)."""
+HIDDEN_PRECISION = 0.6
+"""Precision of an entry of h that the noise hides, for every column there is (chosen: about that of
+the draws with twenty covariates)."""
+SUM_PRECISION = 0.5
+"""Precision that a sum of products adds to it: the inverse variance of Laplace noise of scale 1."""
 OUTSIDE = 1e10
 """Taken off the log density for every coordinate beyond its limit (chosen): never accepted."""
 WORDS = (
@@ -153,9 +162,9 @@ def _stretched_rows(
     q, m = shape.q, shape.rank
     volume = jnp.zeros(())
     if m == q:
-        shrink = _shrinkage(soft, log_g)
-        volume = each(jnp.log, shrink).sum()
-        w = joined(w[: 1 - q], w[1 - q :] * shrink) if q > 2 else w * shrink
+        width = _widths(soft, log_g)
+        volume = each(jnp.log, width).sum()
+        w = w * width
     rows = strictly_lower(w, q, m)[1:]
     radius = _lengths(rows)
     volume = volume - _beyond(radius)
@@ -169,12 +178,14 @@ def _stretched_rows(
     return (rows * stretch[:, None])[np.tril_indices(q - 1, 0, m)], volume
 
 
-def _shrinkage(soft: Matrix, log_g: jax.Array) -> Matrix:
-    """Return the factors of the last row."""
-    d = len(soft) - 1
-    prior = jnp.exp(log_g) / d + LEAST_SHARE
-    hidden = each(lambda e: 1 / (1 + e * soft[d]), soft[:d])
-    return each(lambda e: jnp.sqrt(prior / (prior + e)), hidden)
+def _widths(soft: Matrix, log_g: jax.Array) -> Matrix:
+    """Return what entries of rows are multiples of: about what prior and noise leave of each."""
+    size = len(soft)
+    row, column = np.tril_indices(size, -1)
+    known = each(lambda e: HIDDEN_PRECISION * size + SUM_PRECISION * e, soft[row] * soft[column])
+    slope = 1 / (jnp.exp(log_g) / (size - 1) + LEAST_SHARE)
+    response = each(lambda e: e + slope, known[1 - size :])
+    return each(lambda e: 1 / jnp.sqrt(e), joined(known[: 1 - size], response))
 
 
 def _lengths(rows: Matrix) -> Matrix:
@@ -202,9 +213,12 @@ def warped_coordinates(v: np.ndarray, shape: Shape, unit: np.ndarray) -> np.ndar
     shrink = np.minimum(np.arcsinh(radius), FARTHEST - 1) / radius
     below = below * np.repeat(shrink, lengths, axis=-1)
     if m == q:
-        hidden = 1 / (1 + np.logaddexp(0, t[..., :-1]) * np.logaddexp(0, t[..., -1:]))
-        prior = 1 / (q - 1) + LEAST_SHARE
-        below[..., 1 - q :] *= np.sqrt((prior + hidden) / prior)
+        row, column = np.tril_indices(q, -1)
+        soft = np.logaddexp(0, t)
+        slopes = (row == q - 1) / (1 / (q - 1) + LEAST_SHARE)
+        below = below * np.sqrt(
+            HIDDEN_PRECISION * q + slopes + SUM_PRECISION * soft[..., row] * soft[..., column]
+        )
     centre = np.arctanh(np.clip(v[..., :q], -1 + 1e-9, 1 - 1e-9))
     return np.concatenate([centre, _untailed(t, _slopes(shape)), below, v[..., end:]], axis=-1)
 
@@ -224,6 +238,19 @@ def variance_units(problem: RegressionProblem) -> np.ndarray:
     n = problem.n[:, None]
     mean = np.clip(problem.z[:, total_positions(q)] / n, -1, 1)
     return np.asarray(problem.noise_scale / n * np.sqrt(1 + 4 * mean**2))
+
+
+def visible_first(problem: RegressionProblem) -> np.ndarray:
+    """Return the covariates of a problem in the order in which they are sampled.
+
+    By their released variance in units of its noise, in the median group, the largest first.
+    """
+    q = len(problem.x) + 1
+    second, totals = unpack(problem.z[:, : number_of_sums(q)], q)
+    n = problem.n[:, None]
+    variance = np.diagonal(second, axis1=1, axis2=2) / n - np.clip(totals / n, -1, 1) ** 2
+    visible = np.median(variance / variance_units(problem), axis=0)
+    return np.argsort(-visible[:-1], kind="stable")
 
 
 def prior_at(

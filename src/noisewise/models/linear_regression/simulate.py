@@ -462,7 +462,7 @@ class RegressionSimulator(BatchSimulator[AnyProblem]):
         elif isinstance(problem, PooledQuestion):
             own = problem.regression
             what = f"{own.y} on {', '.join(own.x)}, {len(own.n)} groups pooled"
-            prior, problem = problem.words, own
+            prior, problem = problem.words, replace(own, n=np.array([own.n.sum()]))
         else:
             what, prior = f"{problem.y} on {', '.join(problem.x)}", prior_in_words(problem)
             prior += " (other methods than exact: made from the bounds)" * problem.scale_free
