@@ -19,6 +19,7 @@ from noisewise.artifact.clamping import left_out_in_words
 from noisewise.artifact.guarantee import noise_sd
 from noisewise.artifact.statistics import CellSums
 from noisewise.artifact.statistics.cell_sums import product_bounds
+from noisewise.models.linear_regression import LinearRegressionRelease
 from noisewise.privacy import arguments
 from noisewise.release import Blank, PrivateBounds
 from tests.engines.engines import on_duckdb, on_polars
@@ -229,6 +230,7 @@ def test_products_that_noise_makes_useless_are_said_at_the_release() -> None:
 
 def test_a_release_tells_its_levels() -> None:
     made = release(people())
+    assert isinstance(made, LinearRegressionRelease)
     assert made.levels == {"sex": ("female", "male", "unknown"), "smokes": (0, 1)}
     plain = nw.release.linear_regression(
         Blank(9), x="age", y="wages", bounds={c: BOUNDS[c] for c in ("age", "wages")}, epsilon=1.0

@@ -326,20 +326,21 @@ def test_a_given_prior_is_used_as_given() -> None:
 
 
 def test_the_order_of_covariates_changes_names_only() -> None:
-    """Draws are made in an order of their own, by what the noise hides, and given back by name."""
-    given = replace(
-        problem([table(np.random.default_rng(2), 300, 3) * [0.2, 1.0, 0.5, 1.0]], 20.0),
-        scale_free=True, keys=None,
-    )  # fmt: skip
-    assert scale_free.visible_first(given).tolist() == [1, 2, 0]
+    """Six are sampled in an order of their own, by what the noise hides, and given back by name."""
+    size = np.array([0.2, 1.0, 0.5, 0.8, 0.35, 0.65, 1.0])
+    records = table(np.random.default_rng(2), 3000, 6) * size
+    given = replace(problem([records], 2.0), scale_free=True, keys=None)
+    assert scale_free.visible_first(given).tolist() == np.argsort(-size[:6]).tolist()
     here = exact.run(given, 0, 2, 50)
-    there = exact.run(reordered(given, np.array([2, 0, 1])), 0, 2, 50)
+    order = np.array([2, 0, 1, 5, 3, 4])
+    there = exact.run(reordered(given, order), 0, 2, 50)
     for name, draws in here.draws.items():
         np.testing.assert_allclose(there.draws[name], draws, rtol=1e-9)
-    # Squares of x_0, x_1, x_2 are the sums 0, 4 and 7.
-    first, second = here.latent["s"][..., [7, 0, 4]], there.latent["s"][..., [0, 4, 7]]
+    # Squares of seven columns stand at 0, 7, 13, 18, 22, 25 and 27 of the sums.
+    squares = np.array([0, 7, 13, 18, 22, 25])
+    first, second = here.latent["s"][..., squares[order]], there.latent["s"][..., squares]
     np.testing.assert_allclose(first, second, rtol=1e-9)
-    assert np.median(first, axis=(0, 1)).argmax() == 2
+    assert np.median(here.latent["s"][..., squares], axis=(0, 1)).argmax() == 1
 
 
 @pytest.mark.parametrize("noisy_n", [False, True])

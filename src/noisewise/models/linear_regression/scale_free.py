@@ -41,7 +41,10 @@ sums may well determine, stays. Stretched entry by entry, an entry near zero wou
 The noise confines h_jk where columns j and k are visible, and leaves it to the prior, which is far
 wider, where one is not; and the response's row is as small as √g if the noise hides it. These are
 funnels, in which a sampler is slow. So h_jk = w_jk / √(κ + ½ s_j s_k), s_j = exp(2 ρ_j) / c_j,
-about what prior and noise leave of it: κ = 0.6 q, to which the response's row adds d / g.
+about what prior and noise leave of it: κ = 0.6 q, to which the response's row adds d / g. With two
+to five covariates chains were slower for it; there only the response's row is scaled,
+h_qk = w_qk √(p / (p + e_k)) with p = g / d and e_k = 1 / (1 + s_k s_q): the plain coordinate where
+column k and the response are visible, and one in units of √g where not.
 
 An entry of row j is part of the covariances of all columns from j on. So that a column at the edge
 of visibility moves none but its own, those that the noise hides least come first.
@@ -60,6 +63,7 @@ from noisewise.models.linear_regression.problem import RegressionProblem
 from noisewise.numerics.distributions import draw_bartlett_factors, draw_inverse_wishart_factors
 from noisewise.numerics.gram_packing import number_of_sums, total_positions, unpack
 from noisewise.numerics.matrices import (
+    UNROLLED,
     Matrix,
     constant,
     each,
@@ -178,9 +182,20 @@ def _stretched_rows(
     return (rows * stretch[:, None])[np.tril_indices(q - 1, 0, m)], volume
 
 
+def plain_rows(q: int) -> bool:
+    """Tell whether rows of covariates are not in units of what the noise leaves of them."""
+    return 2 < q <= UNROLLED
+
+
 def _widths(soft: Matrix, log_g: jax.Array) -> Matrix:
     """Return what entries of rows are multiples of: about what prior and noise leave of each."""
     size = len(soft)
+    if plain_rows(size):
+        prior = jnp.exp(log_g) / (size - 1) + LEAST_SHARE
+        hidden = each(lambda e: 1 / (1 + e * soft[size - 1]), soft[: size - 1])
+        last = each(lambda e: jnp.sqrt(prior / (prior + e)), hidden)
+        ones = constant(np.ones((size - 1) * (size - 2) // 2), soft)
+        return joined(ones, last)
     row, column = np.tril_indices(size, -1)
     known = each(lambda e: HIDDEN_PRECISION * size + SUM_PRECISION * e, soft[row] * soft[column])
     slope = 1 / (jnp.exp(log_g) / (size - 1) + LEAST_SHARE)
@@ -215,10 +230,12 @@ def warped_coordinates(v: np.ndarray, shape: Shape, unit: np.ndarray) -> np.ndar
     if m == q:
         row, column = np.tril_indices(q, -1)
         soft = np.logaddexp(0, t)
-        slopes = (row == q - 1) / (1 / (q - 1) + LEAST_SHARE)
-        below = below * np.sqrt(
-            HIDDEN_PRECISION * q + slopes + SUM_PRECISION * soft[..., row] * soft[..., column]
-        )
+        prior, both = 1 / (q - 1) + LEAST_SHARE, soft[..., row] * soft[..., column]
+        if plain_rows(q):
+            below = np.where(row == q - 1, below * np.sqrt((prior + 1 / (1 + both)) / prior), below)
+        else:
+            slopes = (row == q - 1) / prior
+            below = below * np.sqrt(HIDDEN_PRECISION * q + slopes + SUM_PRECISION * both)
     centre = np.arctanh(np.clip(v[..., :q], -1 + 1e-9, 1 - 1e-9))
     return np.concatenate([centre, _untailed(t, _slopes(shape)), below, v[..., end:]], axis=-1)
 
