@@ -56,7 +56,8 @@ def test_pooled_areas_are_inferred_ranked_and_reported(
     for expected in ("What the groups share", "01003", "mostly prior", "drawn towards the others"):
         assert expected in written
     told = json.loads(noisewise(*words, "--json").out)
-    named = ["mean of p", "sd of p", "poverty", "log size", "size exponent"]
+    # Secret sizes that differ no more than their noise tell nothing.
+    named = ["mean of p", "sd of p", "poverty"]
     assert [row["parameter"] for row in told["population"]] == named
 
 
@@ -99,3 +100,11 @@ def test_a_result_without_groups_has_no_ranks(noisewise: Run, tmp_path: Path) ->
     assert (seen.code, seen.err) == (
         1, "error: RESULT: groups are ranked, and this result has none\n"
     )  # fmt: skip
+
+
+def test_a_plan_of_pooled_groups_needs_three(noisewise: Run) -> None:
+    words = ("plan", "exponential-family", "--column", "owns", "--family", "bernoulli", "--n", "50")
+    for groups in ("2", "0", "-3"):
+        seen = noisewise(*words, "--epsilon", "1", "--pooled-groups", groups)
+        assert seen.code != 0
+        assert f"--pooled-groups: must be at least 3, not {groups}" in seen.err

@@ -50,7 +50,7 @@ def test_tracts_of_two_covariates_have_their_noise() -> None:
     problem = tracts.regression(np.zeros((4, 9)), np.full(4, 30), 2.0)
     assert problem.noise_scale == pytest.approx(tight(2).gram / 2)
     assert problem.x == ("pir", "age")
-    shape = pooled_population.PopulationShape(2, 1)
+    shape = pooled_population.PopulationShape(2, 2)
     phi = pooled_population.coordinates_of(tracts.plane_law())
     again = pooled_population.coordinates_of(pooled_population.law_of(phi, shape))
     np.testing.assert_allclose(phi, again, rtol=1e-12)

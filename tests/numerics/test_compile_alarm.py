@@ -19,9 +19,9 @@ def fold(places):
     ))()
 
 with reporting(False, "sampling"):
-    fold(30_000)
+    fold(200_000)
 print("#####", flush=True)
-fold(30_001)
+fold(200_001)
 """
 """Two constants whose folding takes XLA more than the second after which it speaks up."""
 

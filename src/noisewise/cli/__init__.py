@@ -5,5 +5,5 @@ few: ``release``, ``inspect``, ``ledger``, ``infer``, ``results`` (predict, marg
 report), ``plan_and_check``, ``demo``, ``reproduce``. ``model_commands`` makes commands from the
 registry of models, ``options`` reads what is typed, ``messages`` puts errors into the words of the
 command line, ``console`` prints, ``early_interrupt`` ends the program while it still loads, and
-``reference`` writes the reference page.
+``reference`` writes the reference page. ``public_features`` holds the options of pooled groups.
 """

@@ -43,6 +43,7 @@ from noisewise.cli.options import (
     read_prior_option,
 )
 from noisewise.cli.public_features import FeaturesFile, ParentColumn, Pool, read_features
+from noisewise.inference.population import FEWEST_GROUPS
 from noisewise.models import Model, Owner, Word
 
 if TYPE_CHECKING:
@@ -193,6 +194,11 @@ def carry_out(owner: Owner, request: PlanRequest, given: dict[str, Any]) -> None
 
     groups = request.pooled_groups
     if groups is not None:
+        if groups < FEWEST_GROUPS:
+            raise ArgumentError(
+                f"--pooled-groups: must be at least {FEWEST_GROUPS}, not {groups}: fewer tell "
+                "nothing of how much groups differ"
+            )
         # Sizes that are public knowledge: each group then has the whole epsilon.
         arguments["groups"] = {"group": [f"group {i}" for i in range(1, groups + 1)]}
         if arguments.get("neighbours", "replace-one") == "replace-one":

@@ -37,6 +37,7 @@ from noisewise.simulate.trials import (
 )
 
 AnyProblem = FamilyProblem | PooledProblem
+"""Groups one by one, or pooled."""
 GUESS_DRAWS = 4001
 """Draws whose median is the guess where none is given (chosen; odd, so that it is one of them)."""
 
